@@ -236,12 +236,12 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// What a live run came to.
+/// The outcome of a live run.
 pub struct Lived {
     pub counts: Counts,
     /// The log of its decisions, in step.
     pub log: Option<String>,
-    /// What load control decided, a line each: see [`suspension::decisions`].
+    /// The decisions of load control, a line each: see [`suspension::decisions`].
     pub turns: Option<String>,
 }
 
@@ -273,8 +273,8 @@ fn read_record(path: &Path) -> Result<RunRecord, Refusal> {
     }
 }
 
-/// What load control decided, each task by its number among all, in the order in which they came.
-/// `None` if not all are known.
+/// The decisions of load control, each task by its number among all, in the order in which they
+/// came. `None` if not all are known.
 fn turns_of(record: &RunRecord) -> Option<String> {
     let pids = record
         .processes

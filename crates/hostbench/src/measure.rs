@@ -415,6 +415,7 @@ mod tests {
             statistics: Statistics::default(),
         };
         let mut record = RunRecord {
+            suspensions: vec![],
             schema: String::new(),
             tidemark: String::new(),
             command: Vec::new(),

@@ -271,6 +271,7 @@ mod tests {
             predictions: vec![counts(predicted)],
             live: live.iter().map(|&page_ins| counts(page_ins)).collect(),
             decisions: None,
+            suspensions: None,
         }
     }
 

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::text;
-
 /// A time for which load control had a task wait.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Suspension {
@@ -45,25 +43,6 @@ pub fn decisions(suspensions: &[Suspension], name: impl Fn(u64) -> u64) -> Strin
         .collect()
 }
 
-/// Suspensions in one phrase: how many they were, of how many tasks, and how long the longest was
-/// of those that are over; `None` if there were none.
-pub fn phrase(suspensions: &[Suspension]) -> Option<String> {
-    let mut tasks: Vec<u64> = suspensions.iter().map(|it| it.task).collect();
-    tasks.sort_unstable();
-    tasks.dedup();
-    let spans = suspensions
-        .iter()
-        .filter_map(|it| Some(it.until_s? - it.from_s));
-    let longest_s = spans.fold(0.0, f64::max);
-    let count = text::count(suspensions.len() as u64);
-    (!tasks.is_empty()).then(|| {
-        format!(
-            "{count} times, {} tasks; {longest_s:.1} s at the longest",
-            text::count(tasks.len() as u64)
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,13 +67,10 @@ mod tests {
             told,
             "suspend 4\nsuspend 3\nresume 3\nresume 4\nsuspend 3\n"
         );
-        let phrase = phrase(&all).unwrap();
-        assert_eq!(phrase, "3 times, 2 tasks; 2.0 s at the longest");
     }
 
     #[test]
     fn nothing_is_told_where_nobody_waited() {
-        assert_eq!(phrase(&[]), None);
         assert_eq!(decisions(&[], |pid| pid), "");
     }
 }

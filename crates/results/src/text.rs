@@ -13,7 +13,7 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::locks::{LockCounts, Locks};
 use crate::record::{Ending, Jobs, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
-use crate::suspension;
+use crate::suspension::Suspension;
 
 /// The number of processes that the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
@@ -27,7 +27,7 @@ const STYLE: TableStyle =
 pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
     let mut text = hanging("tidemark: ", &headline(record), width);
     text.push_str(&format!("{}\n", processes(record, width)));
-    let suspended = suspension::phrase(&record.suspensions);
+    let suspended = suspended_line(&record.suspensions);
     for (name, value) in details(&record.total)
         .into_iter()
         .chain(time::lines(record))
@@ -224,6 +224,25 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
     lines
 }
 
+/// Suspensions in one phrase: how many they were, of how many tasks, and how long the longest was
+/// of those that are over; `None` if there were none.
+fn suspended_line(suspensions: &[Suspension]) -> Option<String> {
+    let mut tasks: Vec<u64> = suspensions.iter().map(|it| it.task).collect();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let spans = suspensions
+        .iter()
+        .filter_map(|it| Some(it.until_s? - it.from_s));
+    let longest_s = spans.fold(0.0, f64::max);
+    let times = count(suspensions.len() as u64);
+    (!tasks.is_empty()).then(|| {
+        format!(
+            "{times} times, {} tasks; {longest_s:.1} s at the longest",
+            count(tasks.len() as u64)
+        )
+    })
+}
+
 fn jobs_line(jobs: Jobs) -> String {
     let Jobs {
         slots,
@@ -295,6 +314,25 @@ mod tests {
             processes: (1..=processes).map(process).collect(),
             others: OtherProcesses::default(),
         }
+    }
+
+    #[test]
+    fn a_summary_says_how_often_and_how_long_tasks_waited_for_their_turn() {
+        let of = |task, from_s, until_s| Suspension {
+            task,
+            from_s,
+            until_s,
+        };
+        let mut record = record(1);
+        assert!(!summary(&record, None).contains("suspended"));
+        record.suspensions = vec![
+            of(40, 1.0, Some(3.0)),
+            of(30, 1.5, Some(2.0)),
+            of(30, 3.5, None),
+        ];
+        let told = summary(&record, None);
+        let line = "  suspended    3 times, 2 tasks; 2.0 s at the longest\n";
+        assert!(told.contains(line), "{told}");
     }
 
     #[test]

@@ -23,7 +23,6 @@ use tidemark_partition::{
 };
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
-use tidemark_results::suspension;
 use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
 
 use self::load::Control;
@@ -61,8 +60,7 @@ const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
 /// The interval at which memory is divided anew.
 const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
 
-/// The interval at which it is looked at again while frames are on their way from one process to
-/// another.
+/// The interval while frames are on their way from one process to another.
 const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
 /// The time that a fresh connection may take to say hello. Engines say it at once.
@@ -140,7 +138,7 @@ pub struct Books {
     /// The jobs, if there was a job server.
     pub jobs: Option<Jobs>,
     /// The times for which load control had tasks wait.
-    pub suspensions: Vec<suspension::Suspension>,
+    pub suspensions: Vec<tidemark_results::suspension::Suspension>,
     /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
@@ -403,8 +401,7 @@ impl Tree {
             }
         }));
         let jobs = self.end_jobs();
-        let (suspensions, dropped) = self.turns.finish();
-        self.notes.extend(dropped);
+        let suspensions = self.end_turns();
         for member in &self.members {
             if let Some(index) = member.record {
                 let process = self.shared.process(index);
@@ -626,8 +623,7 @@ impl Tree {
         let Some(index) = member.record.or(member.hello.record) else {
             return;
         };
-        self.note_ended_process(index);
-        self.note_turn(member.hello.pid, false);
+        self.note_ended_process(index, member.hello.pid);
         let process = self.shared.process(index);
         if let Some(control) = &mut self.control {
             control.note_end(index, &process);

@@ -6,7 +6,9 @@
 //!
 //! What a task needs is what it has and what it had to fetch within the last second, and no more
 //! than it has at all; as long as it has run for less than a second, all that it has, for it has
-//! used all of that within the last second. A task is active that used a processor or waited for pages within the last
+//! used all of that within the last second.
+//!
+//! A task is active that used a processor or waited for pages within the last
 //! second: one that waits for its children, or for others at a pipe, is not.
 
 use alloc::boxed::Box;

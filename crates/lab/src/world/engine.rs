@@ -26,7 +26,6 @@ use super::process::Process;
 use super::ready::Ready;
 use super::scenario::Scenario;
 use super::shares::Shares;
-use super::suspensions;
 use super::system::System;
 use super::tables::Stop;
 use super::thread::{State, Thread};
@@ -100,7 +99,7 @@ impl<'a> World<'a> {
         let frames = scenario.memory_pages - scenario.wired_pages;
         let mut memory = Memory::new(system, scenario, frames, frames)?;
         let control = match scenario.is_divided {
-            true => suspensions::build_control(scenario)?,
+            true => memory::build_control(scenario)?,
             false => None,
         };
         let sees = memory.vm.policy().describe().sees;

@@ -33,7 +33,8 @@ pub enum WorldError {
         /// The name that was asked for.
         name: String,
     },
-    /// The load control acts on single pages of a program, and each program has a memory of its own.
+    /// The load control acts on single pages of a program, and each program has a memory of its
+    /// own.
     LoadOfPages {
         /// The name that was asked for.
         name: String,

@@ -3,7 +3,8 @@
 use tidemark_core::backing::LocalSlots;
 use tidemark_core::compressed::division::{Ceded, log_pages_max, next_frames};
 use tidemark_core::compressed::tier::Tally;
-use tidemark_core::load::{self, LoadControl};
+use tidemark_core::load::tasks::TaskControl;
+use tidemark_core::load::{self, LoadControl, unlimited};
 use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
 use tidemark_core::time::Time;
@@ -14,8 +15,8 @@ use tidemark_partition::{self as share, Holder, Voice};
 use super::compressed::Compressed;
 use super::disk::DiskModel;
 use super::error::WorldError;
+use super::parked::Parked;
 use super::scenario::Scenario;
-use super::suspensions::Parked;
 use super::system::System;
 use super::tables::Tables;
 
@@ -299,11 +300,22 @@ pub(super) fn count_slots(scenario: &Scenario) -> u32 {
     u32::try_from(slots).expect("the pages fit a swap store")
 }
 
+/// Makes the load control of a scenario whose memory is divided; `None` if it is `none`.
+///
+/// # Errors
+/// There is none of that name, it acts on single pages, or it has not those knobs.
+pub(super) fn build_control(scenario: &Scenario) -> Result<Option<TaskControl>, WorldError> {
+    let name = scenario.load_of_tasks();
+    let entry = load::registry::find(name);
+    if entry.is_some_and(|entry| !entry.description.is_live) {
+        return Err(WorldError::LoadOfPages { name: name.into() });
+    }
+    let built = build_load(name, scenario)?;
+    Ok((name != unlimited::DESCRIPTION.name).then(|| TaskControl::new(built)))
+}
+
 /// Makes the load control of that name, with the scenario's knobs.
-pub(super) fn build_load(
-    name: &str,
-    scenario: &Scenario,
-) -> Result<Box<dyn LoadControl>, WorldError> {
+fn build_load(name: &str, scenario: &Scenario) -> Result<Box<dyn LoadControl>, WorldError> {
     let unknown = || WorldError::UnknownLoad { name: name.into() };
     let entry = load::registry::find(name).ok_or_else(unknown)?;
     let knobs = scenario.load_knobs.iter();

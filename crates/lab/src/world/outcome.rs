@@ -76,8 +76,8 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// The core's decisions, if that was asked for.
     pub decisions: Vec<Decision>,
-    /// What load control decided about whole tasks, where each program has a memory of its own, in
-    /// order.
+    /// The decisions of load control about whole tasks, where each program has a memory of its own,
+    /// in order.
     pub suspensions: Vec<Suspension>,
 }
 

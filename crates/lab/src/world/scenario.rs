@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tidemark_core::kernels::Kernel;
+use tidemark_core::load::{unlimited, working_set};
 use tidemark_core::space::Advice;
 use tidemark_core::vm::Config;
 
@@ -97,6 +98,19 @@ impl Scenario {
             are_threads_overlapping: false,
             is_in_step: false,
         }
+    }
+}
+
+impl Scenario {
+    /// The name of the load control of whole tasks, where memory is divided: that of `tidemark run`
+    /// if no other is asked for.
+    pub(super) fn load_of_tasks(&self) -> &str {
+        let usual = match self.is_in_step {
+            // A process waits for nothing but its own faults.
+            true => unlimited::DESCRIPTION.name,
+            false => working_set::DESCRIPTION.name,
+        };
+        self.load.as_deref().unwrap_or(usual)
     }
 }
 

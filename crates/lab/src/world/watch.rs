@@ -8,7 +8,6 @@ use super::memory::Memory;
 use super::outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
 use super::process::Life;
 use super::scenario::Watch;
-use super::suspensions;
 use super::thread::State;
 
 /// Sums over a run.
@@ -129,7 +128,7 @@ impl World<'_> {
             system: self.system.name,
             policy: self.memory.vm.policy().describe().name.to_owned(),
             load: match self.scenario.is_divided {
-                true => suspensions::name_of(self.scenario).to_owned(),
+                true => self.scenario.load_of_tasks().to_owned(),
                 false => self.memory.vm.load_control().describe().name.to_owned(),
             },
             is_complete,

@@ -76,6 +76,13 @@ impl Tree {
         self.turns.note(pid, is_suspended, passed_ns);
     }
 
+    /// The times for which load control had tasks wait, and a note if some are missing.
+    pub(super) fn end_turns(&mut self) -> Vec<tidemark_results::suspension::Suspension> {
+        let (suspensions, dropped) = self.turns.finish();
+        self.notes.extend(dropped);
+        suspensions
+    }
+
     /// Lets every task go on that is suspended, and suspends none from here on.
     pub fn resume_all(&mut self) {
         self.control = None;

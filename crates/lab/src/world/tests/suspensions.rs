@@ -67,7 +67,7 @@ fn tasks_that_do_not_fit_take_turns_as_under_tidemark_run() {
             .iter()
             .enumerate()
             .all(|(place, is)| *is == (place % 2 == 0));
-        assert!(is_alternating && own.len() % 2 == 0, "{turns:?}");
+        assert!(is_alternating && own.len().is_multiple_of(2), "{turns:?}");
     }
     assert_eq!(outcome, three_under(Some("working-set")).unwrap());
     let none = three_under(Some("none")).unwrap();
