@@ -120,6 +120,10 @@ bench-programs: deps ## Real programs in less memory than they take, and rivals.
 	$(CARGO) build --release --package tidemark-cli --package tidemark-shim
 	scripts/bench-programs
 
+.PHONY: turns
+turns: build ## Three programs that take turns: load control in the lab beside live. Two minutes.
+	scripts/turns target/turns
+
 .PHONY: top-pictures
 top-pictures: build ## Makes the pictures of `tidemark top` in the guide again, from real runs.
 	scripts/top-pictures
