@@ -121,7 +121,7 @@ bench-programs: deps ## Real programs in less memory than they take, and rivals.
 	scripts/bench-programs
 
 .PHONY: turns
-turns: build ## Three programs that take turns: load control in the lab beside live. Two minutes.
+turns: build ## Three programs that take turns: load control in the lab beside live. Some minutes.
 	scripts/turns target/turns
 
 .PHONY: top-pictures
