@@ -197,10 +197,11 @@ static void look(void *at) {
 static int stray(void) {
     char *filled = fill();
     char *pages = map(3 * PAGE, MAP_SHARED);
-    munmap(pages + PAGE, 2 * PAGE);
     char *holes[12];
     for (int i = 0; i < 12; i++) holes[i] = map(PAGE << i, i % 2 ? MAP_SHARED : MAP_PRIVATE);
     for (int i = 0; i < 12; i += 2) munmap(holes[i], PAGE << i);
+    /* Last, or the kernel could put one of those above here. */
+    munmap(pages + PAGE, 2 * PAGE);
     covered = cover(areas);
     printf("mapped in the child: %d\n", child_of(look, filled));
     for (int i = 0; i < 12; i += 2) {
