@@ -142,9 +142,21 @@ pub fn read(path: &str) -> Result<Vec<u8>, LoadError> {
         return Err(error(Wrong::TooLong { bytes }));
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
-    let binary = wat::parse_bytes(&bytes)
-        .map_err(|why| error(Wrong::NotAModule(plain(&why.to_string()))))?;
+    binary_of(bytes).map_err(error)
+}
+
+/// The binary form of a module that is in its text or its binary form.
+#[cfg(feature = "text")]
+fn binary_of(bytes: Vec<u8>) -> Result<Vec<u8>, Wrong> {
+    let binary = wat::parse_bytes(&bytes);
+    let binary = binary.map_err(|why| Wrong::NotAModule(plain(&why.to_string())))?;
     Ok(binary.into_owned())
+}
+
+/// The module as it is: a text is found to be no module where that is read.
+#[cfg(not(feature = "text"))]
+fn binary_of(bytes: Vec<u8>) -> Result<Vec<u8>, Wrong> {
+    Ok(bytes)
 }
 
 /// Reads the description of the module in `bytes`, which is called `name`.
