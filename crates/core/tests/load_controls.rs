@@ -28,6 +28,9 @@ struct Sight {
     rests: u64,
     /// The pages that each has to fetch in a second.
     fetches: u64,
+    /// The hundredths of a processor that the paging of each takes.
+    pages: u64,
+    processors: u32,
     verdicts: Vec<(u64, Verdict)>,
 }
 
@@ -39,6 +42,7 @@ impl Sight {
             faults: 0,
             page_ins: 0,
             waited_ns: 0,
+            paged_ns: 0,
             resident,
             demand: None,
             turn: Turn::default(),
@@ -55,6 +59,8 @@ impl Sight {
             waits: BTreeMap::new(),
             rests: 0,
             fetches: 0,
+            pages: 0,
+            processors: 1,
             verdicts: Vec::new(),
         }
     }
@@ -71,10 +77,12 @@ impl Sight {
                 space.turn.ran_ns +=
                     (100 - percent).saturating_sub(self.rests) * self.step_ns / 100;
                 space.page_ins += self.fetches;
+                space.paged_ns += self.pages * self.step_ns / 100;
             }
             let mut verdicts = Vec::new();
             let view = LoadView {
                 now: Time(self.now_ns),
+                processors: self.processors,
                 frames: 1000,
                 frames_free: self.frames_free,
                 frames_spare: 0,
@@ -375,6 +383,22 @@ mod working_set {
     }
 
     #[test]
+    fn busy_processors_that_page_have_some_stop_if_the_others_keep_them_busy() {
+        let after_two = |need, processors, pages| {
+            let mut sight = sight(&[(need, 12); 6]);
+            (sight.processors, sight.pages, sight.rests) = (processors, pages, 68);
+            sight.run(2, 0).take_verdicts()
+        };
+        // Each runs for 20 hundredths of the time, and its paging takes 10.
+        assert_eq!(after_two(300, 2, 10), [out(5), out(4), out(3)]);
+        // Those that fit would not use both processors.
+        assert_eq!(after_two(600, 2, 10), []);
+        // The processors have time left, or spend little of it on paging.
+        assert_eq!(after_two(300, 3, 10), []);
+        assert_eq!(after_two(300, 1, 4), []);
+    }
+
+    #[test]
     fn programs_that_sleep_and_fetch_a_few_pages_in_between_are_not_stopped() {
         let mut sight = sight(&[(900, 30), (900, 30), (900, 30)]);
         sight.rests = 69;
@@ -442,6 +466,49 @@ mod working_set {
         assert_eq!(sight.take_verdicts(), [out(0), back(2)]);
     }
 
+    /// Comes to be among those of `sight`.
+    fn come(sight: &mut Sight, space: u32, demand: u32) {
+        let waited_ns = 0;
+        sight.spaces.push(SpaceLoad {
+            space: SpaceId(space),
+            demand: Some(demand),
+            waited_ns,
+            ..sight.spaces[0]
+        });
+    }
+
+    #[test]
+    fn who_first_needs_more_than_little_while_others_wait_waits_behind_them() {
+        let mut sight = sight(&[(600, 90), (600, 90)]);
+        sight.run(2, 0);
+        assert_eq!(sight.take_verdicts(), [out(1)]);
+        set(&mut sight, &[(600, 0), (600, 0)]);
+        sight.step_ns = SECOND / 10;
+        come(&mut sight, 2, 14);
+        come(&mut sight, 3, 14);
+        assert_eq!(sight.run(1, 0).take_verdicts(), []);
+        sight.spaces[2].demand = Some(100);
+        assert_eq!(sight.run(1, 0).take_verdicts(), [out(2)]);
+    }
+
+    #[test]
+    fn who_has_not_shown_its_needs_is_taken_to_need_what_those_did_that_have_ended() {
+        let mut sight = Sight::new("working-set", &[("slice-ms", 100_000)], &[0, 0]);
+        set(&mut sight, &[(900, 90), (900, 90)]);
+        sight.run(2, 0);
+        assert_eq!(sight.take_verdicts(), [out(1)]);
+        set(&mut sight, &[(101, 0), (900, 0)]);
+        sight.run(2, 0);
+        sight.step_ns = SECOND / 10;
+        come(&mut sight, 2, 20);
+        assert_eq!(sight.run(1, 0).take_verdicts(), [out(2)]);
+        sight.spaces.remove(1);
+        sight.load.space_ended(SpaceId(1));
+        assert_eq!(sight.run(9, 0).take_verdicts(), []);
+        sight.spaces[0].demand = Some(100);
+        assert_eq!(sight.run(1, 0).take_verdicts(), [back(2)]);
+    }
+
     #[test]
     fn what_is_not_measured_is_taken_to_be_what_a_space_has_and_had_to_fetch() {
         let mut sight = Sight::new("working-set", &[], &[450, 450]);
@@ -463,6 +530,7 @@ mod working_set {
             let count = 2 + draw(7) as usize;
             let mut needs: Vec<u32> = (0..count).map(|_| 20 + draw(1200) as u32).collect();
             let mut sight = Sight::new("working-set", &[], &vec![0; count]);
+            (sight.processors, sight.pages) = (1 + draw(3) as u32, draw(60));
             let mut out_since = vec![None; count];
             let mut longest = 0;
             for _ in 0..200 {
@@ -492,10 +560,10 @@ mod working_set {
                     "seed {seed}: nobody runs"
                 );
             }
-            // A slice is 1.1 seconds of processor time at most, which may take four times as long:
-            // five of these ticks. Each that waits may have to wait for one, and for a tick.
+            // A slice is 1.3 seconds of processor time at most, which may take four times as long:
+            // six of these ticks. Each that waits may have to wait for one, and for a tick.
             assert!(
-                longest <= 5 * count as u64 + 1,
+                longest <= 6 * count as u64 + 1,
                 "seed {seed}: {longest} seconds"
             );
         }

@@ -13,7 +13,7 @@ fn verified_stress_finds_nothing_wrong() {
         return;
     }
     let scratch = Scratch::new("stress");
-    let seconds = needs::size(10, 60);
+    let seconds = needs::size(5, 60);
     let statistics = scratch.join("statistics.json");
     let mut command = Command::new(needs::tidemark());
     command

@@ -25,6 +25,7 @@ struct Sample {
     page_ins: u64,
     waited_ns: u64,
     ran_ns: u64,
+    paged_ns: u64,
 }
 
 /// The doings of a space's programs in a span of time, of all threads together.
@@ -34,6 +35,8 @@ pub struct Doings {
     pub waited_ns: u64,
     /// The time that they used a processor.
     pub ran_ns: u64,
+    /// The time that their paging used one.
+    pub paged_ns: u64,
     /// The length of the span.
     pub span_ns: u64,
 }
@@ -56,6 +59,7 @@ impl History {
             page_ins: load.page_ins,
             waited_ns: load.waited_ns,
             ran_ns: load.turn.ran_ns,
+            paged_ns: load.paged_ns,
         };
         let is_due = |newest: &Sample| now.since_ns(newest.at) >= STEP_NS;
         if self.samples.back().is_none_or(is_due) {
@@ -89,6 +93,7 @@ impl History {
         Some(Doings {
             waited_ns: self.last.waited_ns.saturating_sub(from.waited_ns),
             ran_ns: self.last.ran_ns.saturating_sub(from.ran_ns),
+            paged_ns: self.last.paged_ns.saturating_sub(from.paged_ns),
             span_ns: self.last.at.since_ns(from.at),
         })
     }
@@ -108,6 +113,7 @@ mod tests {
             faults: 0,
             page_ins,
             waited_ns,
+            paged_ns: 0,
             resident: 0,
             demand: None,
             turn: Turn {
@@ -148,6 +154,7 @@ mod tests {
             Doings {
                 waited_ns,
                 ran_ns,
+                paged_ns: 0,
                 span_ns
             }
         );
@@ -160,6 +167,7 @@ mod tests {
             let doings = Doings {
                 waited_ns,
                 ran_ns,
+                paged_ns: 0,
                 span_ns,
             };
             doings.waited_percent()

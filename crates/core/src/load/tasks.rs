@@ -30,6 +30,7 @@ const IDLE_NS_MAX: u64 = 20_000_000;
 /// A load control, and what is known of the tasks that it decides about.
 pub struct TaskControl {
     load: Box<dyn LoadControl>,
+    processors: u32,
     tasks: BTreeMap<SpaceId, Activity>,
     /// Pages that tasks have sent away that have ended, and the requests that took.
     ended: (u64, u64),
@@ -56,6 +57,8 @@ pub struct Standing {
     pub pages: u32,
     /// The processor time of its programs themselves, in nanoseconds.
     pub ran_ns: u64,
+    /// The processor time that its paging has taken, in nanoseconds.
+    pub paged_ns: u64,
     /// The same, with what the kernel did for them, by which it is told whether it does anything.
     pub processor_ns: u64,
     /// It has been told to stop, by whomever.
@@ -91,10 +94,11 @@ struct Activity {
 
 impl TaskControl {
     /// Decides by `load`, of whose verdicts those that concern single pages of a task are passed
-    /// over.
-    pub fn new(load: Box<dyn LoadControl>) -> TaskControl {
+    /// over. Tasks and their paging have so many processors.
+    pub fn new(load: Box<dyn LoadControl>, processors: u32) -> TaskControl {
         TaskControl {
             load,
+            processors,
             tasks: BTreeMap::new(),
             ended: (0, 0),
         }
@@ -139,6 +143,7 @@ impl TaskControl {
         let marks = Config::clustered(total, total);
         let view = LoadView {
             now,
+            processors: self.processors,
             frames: total,
             frames_free: total.saturating_sub(resident),
             frames_spare: 0,
@@ -165,6 +170,7 @@ impl TaskControl {
             faults: task.faults,
             page_ins: task.page_ins,
             waited_ns: task.waited_ns,
+            paged_ns: task.paged_ns,
             resident: task.resident,
             demand: None,
             turn: Turn {

@@ -11,8 +11,17 @@
 //! the program is resumed, or when the first other has to wait. One that waits does so for as long
 //! as a slice of its own before it takes another's place: to be brought out and in costs as much.
 //!
+//! A program that comes to need more than little while others wait, waits behind them: it would
+//! take the memory of those whose turn it is, and be stopped when it has more to be brought out.
+//! What it needs has not shown: it is let in when there is room for as much as those need that run,
+//! on the average, or as those have needed that have ended.
+//!
 //! While programs that do nothing have memory to give, nobody is stopped whose needs fit: it is on
 //! its way.
+//!
+//! It can be that processors spend their time on paging, and programs wait for those more than
+//! for pages. So some are stopped as well while every processor is busy, for a fifth of the time or
+//! more with paging, if those that fit are enough to keep all of them busy.
 //!
 //! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
 //! never: others may wait for what they do. What a program needs is told by the policy, where it
@@ -54,7 +63,7 @@ pub static DESCRIPTION: Description = Description {
             meaning: "microseconds more for each page that it needs",
             min: 0,
             max: 1_000_000,
-            default: 100,
+            default: 300,
         },
         Knob {
             name: "waits",
@@ -80,6 +89,10 @@ const US_NS: u64 = 1000;
 const WAIT_NS: u64 = 200 * MS_NS;
 /// A program that waits for less than this, in hundredths, gains nothing by another's memory.
 const WAITS_LITTLE: u64 = 10;
+/// Processors are busy that are used for so many hundredths of the time, ...
+const BUSY: u64 = 85;
+/// ... and page much if so many hundredths of that go to paging.
+const PAGES_MUCH: u64 = 20;
 /// The time that a change takes to show, for each page that is moved by it.
 const MOVE_NS: u64 = 20 * US_NS;
 /// While programs that do nothing have more than this part of memory, others can have it.
@@ -97,6 +110,8 @@ struct Program {
     known: u32,
     /// It has not run for long enough to show that.
     is_guess: bool,
+    /// The most frames that it was seen to need, if that is more than little: 0 until then.
+    peak: u32,
     history: History,
 }
 
@@ -106,6 +121,27 @@ struct Waiting {
     demand: u32,
     /// It was stopped before it had run for long enough to show what it needs.
     is_guess: bool,
+    peak: u32,
+}
+
+/// The programs to be stopped so that the others fit, by their places among those that run.
+#[derive(Default)]
+struct Excess {
+    places: Vec<usize>,
+    /// The last that may be stopped, whether it is among these or not.
+    last: Option<usize>,
+    /// The frames that the others need.
+    needed: u64,
+    /// Those of the others that are not small.
+    kept: u32,
+}
+
+impl Excess {
+    /// The programs that are not small and run on.
+    fn fit(&self) -> u32 {
+        // Where all seem to fit, the last is stopped.
+        self.kept - u32::from(self.places.is_empty() && self.last.is_some())
+    }
 }
 
 struct WorkingSet {
@@ -118,6 +154,9 @@ struct WorkingSet {
     running: Vec<Program>,
     /// Those that wait, the longest first.
     waiting: VecDeque<Waiting>,
+    /// The frames that programs needed at the most that have ended: a mean in which each counts a
+    /// fourth of what is left by those after it.
+    typical: u32,
 }
 
 /// Makes a `working-set`.
@@ -130,6 +169,7 @@ pub fn build(knobs: &[u64]) -> Box<dyn LoadControl> {
         settled_at: Time(0),
         running: Vec::new(),
         waiting: VecDeque::new(),
+        typical: 0,
     })
 }
 
@@ -140,6 +180,7 @@ impl LoadControl for WorkingSet {
 
     fn tick(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
         self.meet(view);
+        self.hold_newcomers(view, verdicts);
         if view.now >= self.settled_at && self.is_short(view) {
             return self.stop_excess(view, verdicts);
         }
@@ -150,6 +191,14 @@ impl LoadControl for WorkingSet {
     }
 
     fn space_ended(&mut self, space: SpaceId) {
+        let ran = self.running.iter().map(|it| (it.space, it.peak));
+        let waited = self.waiting.iter().map(|it| (it.space, it.peak));
+        let ended = ran.chain(waited).find(|&(it, _)| it == space);
+        match (ended, self.typical) {
+            (None | Some((_, 0)), _) => {}
+            (Some((_, peak)), 0) => self.typical = peak,
+            (Some((_, peak)), typical) => self.typical = typical - typical / 4 + peak / 4,
+        }
         self.running.retain(|program| program.space != space);
         self.waiting.retain(|waiting| waiting.space != space);
     }
@@ -172,28 +221,62 @@ impl WorkingSet {
         }
     }
 
-    /// Returns true if those that run, and are several, wait for pages longer than they run, and on
-    /// the average at least one does so at a time.
+    /// Has those wait that need more than little for the first time while others wait.
+    fn hold_newcomers(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
+        let is_held = !self.waiting.is_empty();
+        let mut place = 0;
+        while let Some(program) = self.running.get_mut(place) {
+            let demand = program.demand(view);
+            let is_new = program.peak == 0;
+            place += 1;
+            if program.is_small(view) {
+                continue;
+            }
+            program.peak = program.peak.max(demand);
+            if is_held && is_new && program.is_active(view) {
+                place -= 1;
+                let stopped = self.stop(view, place, verdicts);
+                self.waiting.push_back(stopped);
+            }
+        }
+    }
+
+    /// Returns true if fewer of those that run would do more: they are several, and wait for
+    /// pages too much or have processors spend too much on them.
     fn is_short(&self, view: &LoadView<'_>) -> bool {
         let actives = self.running.iter().filter(|it| it.is_eligible(view));
         let doings: Vec<Doings> = actives.filter_map(Program::doings).collect();
+        doings.len() > 1 && (self.waits_much(&doings) || self.pages_much(view, &doings))
+    }
+
+    /// Returns true if programs wait for pages longer than they run, and on the average at least
+    /// one does so at a time.
+    fn waits_much(&self, doings: &[Doings]) -> bool {
         let sum: u64 = doings.iter().map(Doings::waited_percent).sum();
         // Of several threads of a program that wait at a time, one counts.
         let waiting = doings.iter().map(|it| it.waited_ns.min(it.span_ns));
         let span_ns = doings.iter().map(|it| it.span_ns).max().unwrap_or(0);
-        doings.len() > 1
-            && sum > self.waits * doings.len() as u64
-            && waiting.sum::<u64>() >= span_ns
+        sum > self.waits * doings.len() as u64 && waiting.sum::<u64>() >= span_ns
     }
 
-    /// Stops those that came last until what the others need fits; if it seems to fit, the last.
-    fn stop_excess(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
+    /// Returns true if every processor is busy, much of the time with paging, and those that fit
+    /// would keep each of them busy, too.
+    fn pages_much(&self, view: &LoadView<'_>, doings: &[Doings]) -> bool {
+        let span_ns = doings.iter().map(|it| it.span_ns).max().unwrap_or(0);
+        let there_is = u64::from(view.processors) * span_ns;
+        let paged: u64 = doings.iter().map(|it| it.paged_ns).sum();
+        let used: u64 = paged + doings.iter().map(|it| it.ran_ns).sum::<u64>();
+        used * 100 >= there_is * BUSY
+            && paged * 100 >= used * PAGES_MUCH
+            && self.choose_excess(view).fit() >= view.processors
+    }
+
+    /// Chooses those that came last until what the others need fits.
+    fn choose_excess(&self, view: &LoadView<'_>) -> Excess {
         let frames = u64::from(view.frames);
-        let mut needed = 0;
         // The first that is worth stopping runs on, or nobody might.
         let mut is_one_kept = false;
-        let mut excess: Vec<usize> = Vec::new();
-        let mut last = None;
+        let mut found = Excess::default();
         for (place, program) in self.running.iter().enumerate() {
             if !program.is_active(view) {
                 continue;
@@ -201,29 +284,42 @@ impl WorkingSet {
             let demand = u64::from(program.demand(view));
             let may_stop = is_one_kept && program.waits() && !program.is_small(view);
             if may_stop {
-                last = Some(place);
+                found.last = Some(place);
             }
-            if may_stop && needed + demand > frames {
-                excess.push(place);
+            if may_stop && found.needed + demand > frames {
+                found.places.push(place);
                 continue;
             }
-            needed += demand;
+            found.needed += demand;
+            found.kept += u32::from(!program.is_small(view));
             is_one_kept |= !program.is_small(view);
         }
-        if excess.is_empty() && idle_frames(view) > frames / IDLE_PART {
+        found
+    }
+
+    /// Stops those that came last until what the others need fits; if it seems to fit, the last.
+    fn stop_excess(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
+        let frames = u64::from(view.frames);
+        let Excess {
+            mut places,
+            needed,
+            last,
+            ..
+        } = self.choose_excess(view);
+        if places.is_empty() && idle_frames(view) > frames / IDLE_PART {
             // What they need is there, and on its way to them.
             return;
         }
         // They seemed to fit, and do not: the last needs more than it has shown.
         let mut least = 0;
-        if let (true, Some(place)) = (excess.is_empty(), last) {
+        if let (true, Some(place)) = (places.is_empty(), last) {
             let others = needed - u64::from(self.running[place].demand(view));
             least = frames.saturating_sub(others) as u32 + 1;
-            excess.push(place);
+            places.push(place);
         }
         let is_first = self.waiting.is_empty();
         // Who came first is the first to come back, before those that have had a turn.
-        for &place in excess.iter().rev() {
+        for &place in places.iter().rev() {
             let mut stopped = self.stop(view, place, verdicts);
             stopped.demand = stopped.demand.max(least).min(view.frames);
             self.waiting.push_front(stopped);
@@ -246,17 +342,19 @@ impl WorkingSet {
     }
 
     /// The frames that one needs that waits: if that is a guess, as many as those that run need on
-    /// the average, or it would be let in to be stopped again.
+    /// the average, and no less than those that have ended, or it would be let in to be stopped
+    /// again.
     fn expected(&self, next: &Waiting, view: &LoadView<'_>) -> u64 {
         let demand = u64::from(next.demand);
         let running = self.running.iter().filter(|it| !it.is_small(view));
         let (sum, count) = running.fold((0, 0), |(sum, count), it| {
             (sum + u64::from(it.demand(view)), count + 1)
         });
-        match next.is_guess && count > 0 {
-            true => demand.max(sum / count),
+        match next.is_guess {
+            true => demand.max(sum / count.max(1)).max(self.typical.into()),
             false => demand,
         }
+        .min(view.frames.into())
     }
 
     /// Puts the next one that waits in the place of those that have had their slices, the longest
@@ -307,7 +405,7 @@ impl WorkingSet {
     fn stop(&mut self, view: &LoadView<'_>, place: usize, verdicts: &mut Vec<Verdict>) -> Waiting {
         let program = self.running.remove(place);
         let (space, demand) = (program.space, program.demand(view));
-        let is_guess = program.is_guess;
+        let (is_guess, peak) = (program.is_guess, program.peak);
         let resident = load_of(view, space).map_or(0, |load| load.resident);
         self.settle(view, resident);
         verdicts.push(Verdict::SwapOut(space));
@@ -316,14 +414,17 @@ impl WorkingSet {
             since: view.now,
             demand,
             is_guess,
+            peak,
         }
     }
 
     fn resume(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
         let next = self.waiting.pop_front().expect("one waits");
+        let known = self.expected(&next, view) as u32;
         self.running.push(Program {
             is_guess: next.is_guess,
-            ..Program::new(next.space, view, next.demand)
+            peak: next.peak,
+            ..Program::new(next.space, view, known)
         });
         self.settle(view, next.demand);
         verdicts.push(Verdict::Resume(next.space));
@@ -351,6 +452,7 @@ impl Program {
             ran_ns: 0,
             known,
             is_guess: true,
+            peak: 0,
             history: History::default(),
         };
         program.begin_slice(view);

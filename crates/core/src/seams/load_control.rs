@@ -22,6 +22,8 @@ use crate::time::Time;
 pub struct LoadView<'a> {
     /// The time of the tick.
     pub now: Time,
+    /// Processors that programs and their paging may use.
+    pub processors: u32,
     /// Frames that may be in use.
     pub frames: u32,
     /// Frames free now.
@@ -52,6 +54,8 @@ pub struct SpaceLoad {
     /// Time that its faults have waited for pages since the beginning: of several that wait at a
     /// time, the sum.
     pub waited_ns: u64,
+    /// Processor time that its paging has taken since the beginning; zero where nobody measures it.
+    pub paged_ns: u64,
     /// Resident pages it owns.
     pub resident: u32,
     /// Frames it needs, if the policy measures that.

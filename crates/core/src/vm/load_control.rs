@@ -103,6 +103,7 @@ impl Vm {
                 faults: s.faults,
                 page_ins: s.page_ins,
                 waited_ns: s.waited_ns,
+                paged_ns: 0,
                 resident: self.memory.frames().resident_of(space),
                 demand: self.policy.demand(space),
                 turn: s.turn,
@@ -112,6 +113,8 @@ impl Vm {
         let counters = &self.counters;
         let view = LoadView {
             now: self.now,
+            // Nobody tells how many there are, nor what paging takes of them.
+            processors: 1,
             frames: self.memory.frames().limit(),
             frames_free: self.memory.frames().count(State::Free),
             frames_spare: self.policy.frames_spare(),

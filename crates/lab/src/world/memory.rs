@@ -311,7 +311,7 @@ pub(super) fn build_control(scenario: &Scenario) -> Result<Option<TaskControl>, 
         return Err(WorldError::LoadOfPages { name: name.into() });
     }
     let built = build_load(name, scenario)?;
-    Ok((name != unlimited::DESCRIPTION.name).then(|| TaskControl::new(built)))
+    Ok((name != unlimited::DESCRIPTION.name).then(|| TaskControl::new(built, scenario.processors)))
 }
 
 /// Makes the load control of that name, with the scenario's knobs.

@@ -81,6 +81,7 @@ impl World<'_> {
             resident: memory.in_use(),
             pages: memory.size(),
             ran_ns,
+            paged_ns: system_ns,
             processor_ns: ran_ns + system_ns,
             is_suspended: memory.parked.is_suspended,
             is_spared: false,

@@ -52,7 +52,7 @@ impl Tree {
         let built = (!is_none).then(|| entry.build(&[]));
         let built = built.map(|it| it.expect("knobs have their defaults"));
         self.control = built.map(|load| Control {
-            tasks: TaskControl::new(load),
+            tasks: TaskControl::new(load, processors()),
             spared: None,
         });
     }
@@ -120,11 +120,17 @@ impl Tree {
             resident: frames(count(Counter::FramesResident)),
             pages: frames(pages_of(&self.shared, index)),
             ran_ns: count(Counter::ProgramNs),
+            paged_ns: count(Counter::EngineProcessorNs),
             processor_ns: processor_time::ns_of_program(member.peer.pid, &process),
             is_suspended: member.suspension.is_any(),
             is_spared: spared == Some(index),
         })
     }
+}
+
+/// The processors that this process may use, and so what it starts.
+fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
 
 fn count(process: &Process<'_>, counter: Counter) -> u64 {
