@@ -46,10 +46,10 @@ fn controlled(name: &str) -> Run {
 
 /// The same, under that one.
 fn contended(name: &str, load_control: &str) -> Run {
-    let script = four(12);
+    let script = four(6);
     let options = [
         "--memory",
-        "24M",
+        "12M",
         "--store",
         "file",
         "--summary",
@@ -155,9 +155,9 @@ fn the_program_that_has_the_terminal_is_not_held_up() {
     let folder = Folder::new("foreground");
     let socket = folder.path("socket");
     folder.program("program.py", SCATTERER.as_bytes());
-    let script = "for name in b c d; do python3 program.py $name 12 < /dev/null & done
-                  exec python3 program.py a 12";
-    let options = ["run", "--memory", "24M", "--swap-size", "256M", "--store"];
+    let script = "for name in b c d; do python3 program.py $name 6 < /dev/null & done
+                  exec python3 program.py a 6";
+    let options = ["run", "--memory", "12M", "--swap-size", "256M", "--store"];
     let controlled = ["file", "--load-control", "working-set", "--control"];
     let child = Command::new("python3")
         .args(["-c", TERMINAL])
