@@ -49,7 +49,7 @@ fn contended(name: &str, load_control: &str) -> Run {
     let script = four(6);
     let options = [
         "--memory",
-        "12M",
+        "24M",
         "--store",
         "file",
         "--summary",
@@ -157,7 +157,7 @@ fn the_program_that_has_the_terminal_is_not_held_up() {
     folder.program("program.py", SCATTERER.as_bytes());
     let script = "for name in b c d; do python3 program.py $name 6 < /dev/null & done
                   exec python3 program.py a 6";
-    let options = ["run", "--memory", "12M", "--swap-size", "256M", "--store"];
+    let options = ["run", "--memory", "24M", "--swap-size", "256M", "--store"];
     let controlled = ["file", "--load-control", "working-set", "--control"];
     let child = Command::new("python3")
         .args(["-c", TERMINAL])
