@@ -623,11 +623,9 @@ impl Tree {
         let Some(index) = member.record.or(member.hello.record) else {
             return;
         };
-        self.note_ended_process(index, member.hello.pid);
+        self.note_ended_process(index);
+        self.note_ended_task(index, member.hello.pid);
         let process = self.shared.process(index);
-        if let Some(control) = &mut self.control {
-            control.note_end(index, &process);
-        }
         if process.state() == State::Running {
             process.end(now_ns());
             self.counts_ended.add(&observation::counts_of(&process));

@@ -57,10 +57,10 @@ pub struct Standing {
     pub pages: u32,
     /// The processor time of its programs themselves, in nanoseconds.
     pub ran_ns: u64,
-    /// The processor time that its paging has taken, in nanoseconds.
-    pub paged_ns: u64,
     /// The same, with what the kernel did for them, by which it is told whether it does anything.
     pub processor_ns: u64,
+    /// The processor time that its paging has taken, in nanoseconds.
+    pub paged_ns: u64,
     /// It has been told to stop, by whomever.
     pub is_suspended: bool,
     /// Load control is to see neither it nor the memory that it needs.

@@ -13,8 +13,9 @@
 //!
 //! A program that comes to need more than little while others wait, waits behind them: it would
 //! take the memory of those whose turn it is, and be stopped when it has more to be brought out.
-//! What it needs has not shown: it is let in when there is room for as much as those need that run,
-//! on the average, or as those have needed that have ended.
+//! If it has run for less than a second, what it needs has not shown: it is let in when there is
+//! room for as much as those need that run, on the average, or as those have needed that have
+//! ended.
 //!
 //! While programs that do nothing have memory to give, nobody is stopped whose needs fit: it is on
 //! its way.

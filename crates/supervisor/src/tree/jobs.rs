@@ -23,9 +23,8 @@ impl Tree {
         }
     }
 
-    /// Has the server know of a process that has ended, whose wait is over if it had one.
-    pub(super) fn note_ended_process(&mut self, index: ProcessIndex, pid: u32) {
-        self.note_turn(pid, false);
+    /// Has the server know of a process that has ended.
+    pub(super) fn note_ended_process(&mut self, index: ProcessIndex) {
         if let Some(jobs) = &mut self.jobs {
             jobs.note_ended_process(pages_needed(&self.shared, index));
         }

@@ -20,6 +20,7 @@ use super::outage::By;
 use super::size::pages_of;
 use super::{Member, Tree};
 use crate::foreground;
+use crate::host;
 use crate::processor_time;
 use crate::time::now_ns;
 
@@ -32,7 +33,7 @@ pub(super) struct Control {
 
 impl Control {
     /// Learns that the process of that record has ended.
-    pub(super) fn note_end(&mut self, index: ProcessIndex, process: &Process<'_>) {
+    fn note_end(&mut self, index: ProcessIndex, process: &Process<'_>) {
         let page_outs = count(process, Counter::PageOuts);
         let requests = count(process, Counter::PageOutRequests);
         self.tasks.note_end(SpaceId(index.0), page_outs, requests);
@@ -52,9 +53,17 @@ impl Tree {
         let built = (!is_none).then(|| entry.build(&[]));
         let built = built.map(|it| it.expect("knobs have their defaults"));
         self.control = built.map(|load| Control {
-            tasks: TaskControl::new(load, processors()),
+            tasks: TaskControl::new(load, host::processors() as u32),
             spared: None,
         });
+    }
+
+    /// Has load control know of a process that has ended, whose wait is over if it had one.
+    pub(super) fn note_ended_task(&mut self, index: ProcessIndex, pid: u32) {
+        self.note_turn(pid, false);
+        if let Some(control) = &mut self.control {
+            control.note_end(index, &self.shared.process(index));
+        }
     }
 
     /// Asks load control, and does what it says.
@@ -126,11 +135,6 @@ impl Tree {
             is_spared: spared == Some(index),
         })
     }
-}
-
-/// The processors that this process may use, and so what it starts.
-fn processors() -> u32 {
-    std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
 }
 
 fn count(process: &Process<'_>, counter: Counter) -> u64 {

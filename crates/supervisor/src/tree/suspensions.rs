@@ -34,14 +34,14 @@ impl Tree {
     /// Suspends the task at `place` in the table for `by`, or lets it go on as far as `by` is
     /// concerned.
     pub(super) fn set_suspended(&mut self, place: usize, by: By, is_wanted: bool) {
+        let member = &self.members[place];
+        if by == By::Control && member.record.is_some() && member.suspension.is_by(by) != is_wanted
+        {
+            self.note_turn(member.hello.pid, is_wanted);
+        }
         let member = &mut self.members[place];
         let Some(index) = member.record else { return };
         let was_suspended = member.suspension.is_any();
-        if by == By::Control && member.suspension.is_by(by) != is_wanted {
-            let pid = member.hello.pid;
-            self.note_turn(pid, is_wanted);
-        }
-        let member = &mut self.members[place];
         member.suspension.set(by, is_wanted);
         let is_suspended = member.suspension.is_any();
         if is_suspended == was_suspended {
