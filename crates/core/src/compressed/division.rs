@@ -37,6 +37,10 @@ const SHRINKING_STEP: u32 = 4 * SEGMENT_PAGES;
 /// ... for which the log has so many pages.
 pub const SHRINKING_ROOM: u32 = 3 * SEGMENT_PAGES;
 
+/// The frames that the log never takes from the core, in pages. With fewer, an instruction that
+/// needs several pages at once could wait for them forever, each sending another one away.
+const FRAMES_LEAST: u32 = 64;
+
 /// The number of origins.
 pub const ORIGINS: usize = 5;
 
@@ -102,9 +106,11 @@ impl Ceded {
 ///
 /// Where they have more than that, as the budget was lowered, the log may have
 /// [so much](SHRINKING_ROOM) more than it has: what leaves the frames for it frees more than it
-/// takes. Else all of it would go to the disk.
-pub fn log_pages_max(budget: u32, frames: u32, held: u32) -> u32 {
+/// takes. Else all of it would go to the disk. Where there is no disk (`is_alone`), it may have
+/// what the frames have, but for the [least](FRAMES_LEAST) that the core needs to go on.
+pub fn log_pages_max(budget: u32, frames: u32, held: u32, is_alone: bool) -> u32 {
     match frames + held > budget {
+        true if is_alone => held + frames.saturating_sub(FRAMES_LEAST),
         true => held + SHRINKING_ROOM,
         false => budget - frames,
     }
@@ -154,10 +160,11 @@ impl Division {
         self.rooms_max
     }
 
-    /// The number of rooms the log could have: all of memory but an eighth of it, and 64 pages.
+    /// The number of rooms the log could have: all of memory but an eighth of it, and what the
+    /// [frames need](FRAMES_LEAST).
     pub fn rooms_most(&self) -> u32 {
         let most = self.budget - self.budget / 8;
-        most.min(self.budget.saturating_sub(64)) / SEGMENT_PAGES
+        most.min(self.budget.saturating_sub(FRAMES_LEAST)) / SEGMENT_PAGES
     }
 
     /// Learns from where a page was brought back.
@@ -211,7 +218,7 @@ impl Division {
     }
 
     /// Keeps the log between a sixteenth and seven eighths of memory, and leaves the frames at
-    /// least 64 pages.
+    /// [least they need](FRAMES_LEAST).
     fn limit(&mut self) {
         let most = self.rooms_most();
         let least = self.budget / 16 / SEGMENT_PAGES;
@@ -333,9 +340,9 @@ mod tests {
         // 4,000 pages that compress to a quarter are to do with half as many.
         let (mut frames, budget) = (4000, 2000);
         let held = |frames: u32| (4000 - frames) / 4;
-        assert_eq!(log_pages_max(budget, 1500, 100), 500);
+        assert_eq!(log_pages_max(budget, 1500, 100, false), 500);
         while frames + held(frames) > budget {
-            let room = log_pages_max(budget, frames, held(frames)) - held(frames);
+            let room = log_pages_max(budget, frames, held(frames), false) - held(frames);
             let next = next_frames(budget - held(frames), frames);
             assert!(next < frames && held(next) - held(frames) <= room);
             frames = next;

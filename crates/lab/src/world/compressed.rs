@@ -125,6 +125,11 @@ impl Compressed {
         self
     }
 
+    /// Returns true if there is no disk.
+    pub(super) fn is_alone(&self) -> bool {
+        self.tier.is_alone()
+    }
+
     /// Has all that is in memory leave: see
     /// [`set_emptying`](tidemark_core::compressed::tier::Tier::set_emptying).
     pub(super) fn set_emptying(&mut self, is_emptying: bool) {

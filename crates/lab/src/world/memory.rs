@@ -213,7 +213,7 @@ impl Memory {
         let frames = self.vm.frames().in_use();
         if let Some(compressed) = &mut self.compressed {
             let held = compressed.pages_held();
-            let most = log_pages_max(shared, frames, held);
+            let most = log_pages_max(shared, frames, held, compressed.is_alone());
             compressed.prepare(&mut self.vm, most, frames + held > shared);
         }
     }

@@ -163,9 +163,10 @@ impl Engine {
             return self.store.allow(0, false);
         }
         let is_shrinking = frames + held > pages;
-        let most = log_pages_max(pages, frames, held);
+        let is_alone = !self.setup.store.has_file();
+        let most = log_pages_max(pages, frames, held, is_alone);
         // What is over the budget has been charged, and not a page more.
-        let most = match is_shrinking {
+        let most = match is_shrinking && !is_alone {
             true => most.min(self.charged().saturating_sub(frames)),
             false => most,
         };
