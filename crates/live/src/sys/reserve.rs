@@ -94,9 +94,10 @@ pub fn is_reserved(start: usize, end: usize) -> bool {
     ranges().any(|(from, to)| start < to && from < end)
 }
 
-/// The reserved ranges, in no order.
+/// The reserved ranges, in no order. One that is being made, or that a fork in the midst of that
+/// has left as it was, hides none of those behind it.
 pub fn ranges() -> impl Iterator<Item = (usize, usize)> {
-    RANGES.iter().map_while(Range::bounds)
+    RANGES.iter().filter_map(Range::bounds)
 }
 
 /// The number of bytes reserved, if no limit of the address space has kept the range small; else
@@ -288,6 +289,17 @@ mod tests {
         assert_eq!(crate::sys::thread::read_own_memory(start, &mut [0]), None);
         let again = Mapping::anonymous(bytes).unwrap();
         assert_eq!(again.get(5), 0);
+    }
+
+    #[test]
+    fn a_range_that_is_being_made_hides_no_other() {
+        // As another thread has it for a moment, in the midst of its own reservation.
+        let order = Ordering::SeqCst;
+        let begin = |it: &Range| it.start.compare_exchange(0, PAGE, order, order).is_ok();
+        assert!(RANGES.iter().any(begin));
+        let start = reserve(2 * PAGE).unwrap() + PAGE;
+        assert!(is_reserved(start, start + PAGE));
+        assert_eq!(open(start, PAGE), Ok(()));
     }
 
     #[test]
