@@ -705,6 +705,7 @@ fn a_bit_that_flips_in_compressed_memory_or_on_its_way_from_disk_is_found() {
     );
     let failure = swapping.store.next_failure().unwrap();
     assert_eq!((failure.slot, failure.cause), (SlotId(0), Cause::Differs));
+    drop(swapping);
     let Some((mut swapping, _)) = with_segments_on_disk("flip:1") else {
         return;
     };
@@ -728,6 +729,7 @@ fn a_segment_that_cant_be_read_fails_who_waits_and_one_that_cant_be_written_stay
     );
     let failure = swapping.store.next_failure().unwrap();
     assert_eq!(failure.cause, Cause::File(Errno::IO));
+    drop(swapping);
     let Some((mut swapping, _)) = with_segments_on_disk("writes-from:1") else {
         return;
     };

@@ -1,5 +1,6 @@
 //! Operations of a program on its own memory, for tests.
 
+use std::cell::Cell;
 use std::os::fd::AsFd;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -16,24 +17,45 @@ pub fn skip(what: &str) {
 }
 
 /// Held while a test runs: alone, if it forks, since a fork shares the pages of all tests.
-pub enum Turn {
+pub struct Turn {
+    _guard: Guard,
+}
+
+enum Guard {
     /// Others may run as well.
-    Shared(RwLockReadGuard<'static, ()>),
+    Shared(#[expect(dead_code)] RwLockReadGuard<'static, ()>),
     /// Nobody else runs.
-    Alone(RwLockWriteGuard<'static, ()>),
+    Alone(#[expect(dead_code)] RwLockWriteGuard<'static, ()>),
 }
 
 static TURN: RwLock<()> = RwLock::new(());
 
+thread_local! {
+    static HAS_TURN: Cell<bool> = const { Cell::new(false) };
+}
+
 impl Turn {
     /// For a test that does not fork.
     pub fn shared() -> Turn {
-        Turn::Shared(TURN.read().unwrap_or_else(PoisonError::into_inner))
+        Turn::new(|| Guard::Shared(TURN.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// For a test that forks.
     pub fn alone() -> Turn {
-        Turn::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner))
+        Turn::new(|| Guard::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// A test that has its turn and waits for another one waits forever once one that is to be
+    /// alone waits as well.
+    fn new(wait: impl FnOnce() -> Guard) -> Turn {
+        assert!(!HAS_TURN.replace(true), "a test has one turn at a time");
+        Turn { _guard: wait() }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        HAS_TURN.set(false);
     }
 }
 
