@@ -110,12 +110,23 @@ fn the_kernels_swap_takes_part_and_leaves_nothing_behind() {
     let _one = KERNEL.lock();
     let folder = Folder::new("bench-kernel");
     let before = page_cluster();
-    // In less the kernel now and then finds nothing that it can reclaim at once, and ends the
-    // program.
+    // On a busy machine the kernel now and then finds nothing that it can reclaim at once, and ends
+    // the program: in less memory more often.
     let sheep = ["sheep", "--memory", "48M", "--size", "80M"];
-    let output = bench(&folder, &sheep, "kernel-swap,mmap,native");
-    assert!(output.status.success(), "{}", stderr(&output));
-    let record = record(&output);
+    let is_ended = |record: &Value| {
+        let left_out = record["left_out"].to_string();
+        left_out.contains("the kernel found no memory for it")
+    };
+    let mut tries = 0;
+    let record = loop {
+        let output = bench(&folder, &sheep, "kernel-swap,mmap,native");
+        assert!(output.status.success(), "{}", stderr(&output));
+        tries += 1;
+        let record = record(&output);
+        if tries == 5 || !is_ended(&record) {
+            break record;
+        }
+    };
     if is_kernel_left_out(&record) {
         return;
     }
