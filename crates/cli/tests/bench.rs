@@ -112,7 +112,7 @@ fn the_kernels_swap_takes_part_and_leaves_nothing_behind() {
     let before = page_cluster();
     // On a busy machine the kernel now and then finds nothing that it can reclaim at once, and ends
     // the program: in less memory more often.
-    let sheep = ["sheep", "--memory", "48M", "--size", "80M"];
+    let sheep = ["sheep", "--memory", "48M", "--size", "80M", "--laps", "1"];
     let is_ended = |record: &Value| {
         let left_out = record["left_out"].to_string();
         left_out.contains("the kernel found no memory for it")
