@@ -67,6 +67,30 @@ fn found_f9_a_shell_with_many_children_pages_nothing() {
     assert_eq!((total.field("page_ins"), total.field("page_outs")), (0, 0));
 }
 
+#[test]
+fn children_that_have_all_memory_and_do_not_use_it_cost_nobody_its_life() {
+    if !needs::are_met(&["sh", "sleep"]) {
+        return;
+    }
+    let scratch = Scratch::new("many-in-little");
+    // Each fork halves what the shell has, faster than memory is divided anew, and there is no file
+    // for what it then has too much.
+    let script = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); sh -c 'sleep 1; exit 0' & done
+        wait; echo done";
+    let program = ["sh", "-c", script];
+    let mut command = Command::new(needs::tidemark());
+    command.args(["run", "--memory", "16M", "--store", "compressed", "--"]);
+    command.args(program);
+    let outcome = child::run(command, &scratch.join("out"), LIMIT);
+    outcome.expect_success("forty shells");
+    assert_eq!(outcome.output_text(), "done\n", "{}", outcome.errors_text());
+    assert!(
+        !outcome.errors_text().contains("is ended"),
+        "{}",
+        outcome.errors_text()
+    );
+}
+
 /// Forks as often as it is told, and each child fills 40 MiB.
 const FILLING: &str = "
 import os, sys

@@ -42,6 +42,9 @@ const ANSWER_NS_MAX: u64 = 4_000_000;
 /// not had its turn.
 const FREE_NS_MAX: u64 = 50_000_000;
 
+/// The time for which an engine waits for more memory before it ends a program for want of it.
+const MORE_NS_MAX: u64 = 2_000_000_000;
+
 /// The time for which an engine that forks waits for what nobody has while it is divided anew.
 pub(super) const DIVIDING_NS_MAX: u64 = 100_000_000;
 
@@ -310,6 +313,28 @@ impl Engine {
         }
         self.now = now();
         self.follow_budget();
+    }
+
+    /// Asks for more where the program would be ended for want of memory, while most of all memory
+    /// is not in use: after many forks others have it, and do not use it yet. Answers whether
+    /// there is more now.
+    pub(super) fn gets_more(&mut self) -> bool {
+        let end = now().after_ns(MORE_NS_MAX);
+        let may_ask = !self.has_own_memory() && self.control.is_some();
+        while may_ask && self.is_mostly_free() && now() < end {
+            let record = self.shared.process(self.record());
+            let before = record.budget();
+            if u64::from(before) >= self.shared.frames_total() {
+                return false;
+            }
+            record.ask(share::asks(before.into()));
+            self.poke();
+            self.wait_for_answer(before);
+            if self.budget > before {
+                return true;
+            }
+        }
+        false
     }
 
     /// Tells the supervisor what there is to say. On the engine's own thread: no other has the

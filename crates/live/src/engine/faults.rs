@@ -247,20 +247,30 @@ impl Engine {
                     self.note_standing(fault.at);
                 }
             }
-            Event::Retry(fault) => {
-                self.machine.wake(fault.at);
-                if let Some(arrival) = self.waiting.take(fault.waiter) {
-                    self.end_wait(arrival, None);
-                }
-            }
+            Event::Retry(fault) => self.retry(fault),
             Event::Failed(fault, Failure::PagerFailed) => self.end_for_fetch(address_of(fault.at)),
-            Event::Failed(_, Failure::StoreFull) => self.end_for_store(false),
-            Event::Failed(_, Failure::StoreFailed) => self.end_for_store(true),
+            Event::Failed(fault, why) => {
+                let is_failing = why == Failure::StoreFailed;
+                // What a file has refused so often is not to be had with more memory.
+                let may_wait = !is_failing || !self.setup.store.has_file();
+                if !may_wait || !self.gets_more() {
+                    self.end_for_store(is_failing);
+                }
+                self.retry(fault);
+            }
             Event::StoreFull => self.report_if_verbose("the swap store is full"),
             Event::Disowned { at, .. } => self.note_disowned(at),
             Event::StoreFailed => self.report_if_verbose("the swap store fails to take pages"),
             // One process has one space; whole processes are suspended by the supervisor.
             Event::Suspend { .. } | Event::Resume { .. } => {}
+        }
+    }
+
+    /// Has the thread of a fault run on, to meet it anew.
+    fn retry(&mut self, fault: Fault) {
+        self.machine.wake(fault.at);
+        if let Some(arrival) = self.waiting.take(fault.waiter) {
+            self.end_wait(arrival, None);
         }
     }
 
