@@ -411,6 +411,9 @@ fn what_a_suspended_task_had_goes_to_others() {
         wait_until("the other turns", || run.turns("b") > turns + 2);
         page_ins() - before < 256
     });
+    let (before, turns) = (page_ins(), run.turns("b"));
+    wait_until("the other turns", || run.turns("b") > turns + 5);
+    assert!(page_ins() - before < 5 * 256, "it still pages");
     run.done(&["resume", &run.pid("a").to_string()]);
     let turns = run.turns("a");
     wait_until("it goes on", || run.turns("a") > turns + 2);

@@ -77,10 +77,9 @@ fn children_that_have_all_memory_and_do_not_use_it_cost_nobody_its_life() {
     // for what it then has too much.
     let script = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); sh -c 'sleep 1; exit 0' & done
         wait; echo done";
-    let program = ["sh", "-c", script];
     let mut command = Command::new(needs::tidemark());
     command.args(["run", "--memory", "16M", "--store", "compressed", "--"]);
-    command.args(program);
+    command.args(["sh", "-c", script]);
     let outcome = child::run(command, &scratch.join("out"), LIMIT);
     outcome.expect_success("forty shells");
     assert_eq!(outcome.output_text(), "done\n", "{}", outcome.errors_text());

@@ -289,8 +289,7 @@ impl Engine {
         let wanted = share::asks(self.used().into());
         let record = self.shared.process(self.record());
         let before = record.budget();
-        let is_all = u64::from(before) >= self.shared.frames_total();
-        if is_all || wanted <= before.into() || !record.ask(wanted) {
+        if self.has_all_memory() || wanted <= before.into() || !record.ask(wanted) {
             return;
         }
         self.poke();
@@ -319,22 +318,21 @@ impl Engine {
     /// is not in use: after many forks others have it, and do not use it yet. Answers whether
     /// there is more now.
     pub(super) fn gets_more(&mut self) -> bool {
-        let end = now().after_ns(MORE_NS_MAX);
         let may_ask = !self.has_own_memory() && self.control.is_some();
-        while may_ask && self.is_mostly_free() && now() < end {
-            let record = self.shared.process(self.record());
-            let before = record.budget();
-            if u64::from(before) >= self.shared.frames_total() {
+        let (had, end) = (self.budget, now().after_ns(MORE_NS_MAX));
+        // It may have been given more since it last looked.
+        self.follow_budget();
+        while self.budget <= had {
+            if !may_ask || self.has_all_memory() || !self.is_mostly_free() || now() > end {
                 return false;
             }
+            let record = self.shared.process(self.record());
+            let before = record.budget();
             record.ask(share::asks(before.into()));
             self.poke();
             self.wait_for_answer(before);
-            if self.budget > before {
-                return true;
-            }
         }
-        false
+        true
     }
 
     /// Tells the supervisor what there is to say. On the engine's own thread: no other has the
@@ -347,10 +345,15 @@ impl Engine {
         self.poke();
         let record = self.shared.process(self.record());
         let before = record.budget();
-        let is_all = u64::from(before) >= self.shared.frames_total();
-        if record.asked() > before.into() && !is_all && self.is_mostly_free() {
+        if record.asked() > before.into() && !self.has_all_memory() && self.is_mostly_free() {
             self.wait_for_answer(before);
         }
+    }
+
+    /// Returns true if there is no more memory than this process has been given.
+    fn has_all_memory(&self) -> bool {
+        let budget = self.shared.process(self.record()).budget();
+        u64::from(budget) >= self.shared.frames_total()
     }
 
     fn is_mostly_free(&self) -> bool {
