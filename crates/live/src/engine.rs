@@ -45,7 +45,6 @@ mod trouble;
 mod turn;
 mod wipe;
 
-pub use fork::REST_LIMIT;
 pub use here::{FaultOutcome, Lock, Token};
 pub use place::AWAKE_NS;
 pub use sampling::Windows;

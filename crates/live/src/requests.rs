@@ -65,16 +65,25 @@ pub enum Ask {
         /// Size in bytes.
         bytes: usize,
     },
-    /// A fork is about to happen: come to rest. Answers the child's record plus one, or zero.
-    Freeze,
+    /// A private anonymous mapping has been made, or has grown: take over what of it can be managed.
+    Look {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
+    /// A fork is about to happen: come to rest until [`Requests::thaw`]. Answers the child's record
+    /// plus one; zero: there is none for it.
+    Freeze {
+        /// The thread that forks.
+        thread: u32,
+    },
     /// A fork is about to happen, and its child can't find the supervisor's socket by its path:
     /// send the folder that it is in. Answers zero if that can't be.
     LendFolder {
         /// The number of the socket to send to, in the program's table.
         socket: RawFd,
     },
-    /// The fork is over, or did not happen.
-    Thaw,
     /// The fork failed: the child's record is not needed.
     Abandon {
         /// The answer to [`Ask::Freeze`].
@@ -128,6 +137,9 @@ pub struct Requests {
     /// The process it belongs to. A child that was forked by a system call of its own has a copy
     /// of this table, and no engine.
     process: AtomicU32,
+    /// One if the fork that the engine rests for is over, or did not happen. No request: all places
+    /// may be taken by threads that wait for the engine.
+    is_thawing: AtomicU32,
 }
 
 /// A request on its way through the engine.
@@ -142,6 +154,7 @@ impl Requests {
             engine: AtomicU32::new(0),
             timer: AtomicI32::new(-1),
             process: AtomicU32::new(0),
+            is_thawing: AtomicU32::new(0),
         }
     }
 
@@ -228,6 +241,17 @@ impl Requests {
         Some((slot, self.ring(engine)))
     }
 
+    /// Ends the rest that [`Ask::Freeze`] began.
+    pub fn thaw(&self) {
+        self.is_thawing.store(1, Ordering::Release);
+        self.alert();
+    }
+
+    /// Returns true if the rest is over, and forgets it. Engine only.
+    pub fn take_thaw(&self) -> bool {
+        self.is_thawing.swap(0, Ordering::AcqRel) != 0
+    }
+
     /// Has the engine look around now, without asking it for anything.
     pub fn alert(&self) {
         self.ring(self.engine());
@@ -289,6 +313,7 @@ impl Requests {
 
     /// Forgets all requests: their threads do not exist in a forked child.
     pub fn clear(&self) {
+        self.is_thawing.store(0, Ordering::Release);
         self.slots
             .iter()
             .for_each(|slot| slot.state.store(FREE, Ordering::Release));
@@ -311,8 +336,8 @@ fn own_process() -> u32 {
 fn pack(ask: Ask) -> (u32, u64, u64) {
     match ask {
         Ask::Map { start, bytes } => (1, start as u64, bytes as u64),
-        Ask::Freeze => (2, 0, 0),
-        Ask::Thaw => (3, 0, 0),
+        Ask::Freeze { thread } => (2, thread.into(), 0),
+        Ask::Look { start, bytes } => (3, start as u64, bytes as u64),
         Ask::Abandon { child } => (4, child, 0),
         Ask::Finish => (5, 0, 0),
         Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
@@ -334,8 +359,13 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
             start: first as usize,
             bytes: second as usize,
         },
-        2 => Ask::Freeze,
-        3 => Ask::Thaw,
+        2 => Ask::Freeze {
+            thread: first as u32,
+        },
+        3 => Ask::Look {
+            start: first as usize,
+            bytes: second as usize,
+        },
         4 => Ask::Abandon { child: first },
         5 => Ask::Finish,
         6 => Ask::Leave {
@@ -376,7 +406,10 @@ mod tests {
 
     #[test]
     fn an_ask_without_an_engine_is_answered_at_once() {
-        assert_eq!(Requests::new().ask(Ask::Thaw, Duration::from_secs(9)), None);
+        assert_eq!(
+            Requests::new().ask(Ask::Finish, Duration::from_secs(9)),
+            None
+        );
     }
 
     #[test]

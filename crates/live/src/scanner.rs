@@ -170,6 +170,18 @@ impl Scanner {
         is_plain.then_some(area)
     }
 
+    /// The parts of `start..end` in mappings that are not passed through for what they are.
+    pub fn collect_manageable(&mut self, start: usize, end: usize) -> Vec<(usize, usize)> {
+        let (mut found, mut at) = (Vec::new(), start);
+        while let Some(area) = self.find_next(at).filter(|area| area.start < end) {
+            if is_plain(area) {
+                found.push((area.start.max(start), area.end.min(end)));
+            }
+            at = area.end;
+        }
+        found
+    }
+
     /// The parts of `managed` that the mappings last read allow to be written to.
     pub fn collect_writable(&self, managed: &Ranges) -> Vec<(usize, usize)> {
         let writable = self

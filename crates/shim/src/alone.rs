@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::PidfdFlags;
-use tidemark_live::engine::{REST_LIMIT, say};
+use tidemark_live::engine::say;
 use tidemark_live::requests::Ask;
 use tidemark_live::sys::{files, signal, socket, tasks};
 
@@ -247,14 +247,14 @@ impl Away {
             (ours.as_raw_fd(), theirs.as_raw_fd())
         });
         SOCKET.store(numbers.0, Ordering::Release);
-        let answer = REQUESTS.ask(Ask::StepAside { socket: numbers.1 }, REST_LIMIT);
+        let answer = REQUESTS.ask(Ask::StepAside { socket: numbers.1 }, Duration::MAX);
         let list = answer.and_then(|answer| answer.checked_sub(1))? as c_int;
         let files = sockets.map(|pair| pair.0);
         let shown = files
             .as_ref()
             .and_then(|files| files::take_shown(files).ok());
         touch_stack();
-        if REQUESTS.ask(Ask::Depart, REST_LIMIT) != Some(1) {
+        if REQUESTS.ask(Ask::Depart, Duration::MAX) != Some(1) {
             say("the engine does not step aside; the program is ended");
             signal::end_process();
         }
@@ -273,7 +273,7 @@ impl Away {
 impl Drop for Away {
     fn drop(&mut self) {
         // SAFETY: the threads that used the stack slots have gone.
-        let started = unsafe { crate::start_threads(crate::run_engine_again) };
+        let started = unsafe { crate::start_threads(crate::run_engine_again, Duration::MAX) };
         if let Err(error) = started {
             say(&format!(
                 "the engine's thread can't be started again, and the program is ended: {error}"

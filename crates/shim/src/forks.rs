@@ -1,8 +1,9 @@
-//! Forks by other ways than `fork`: `_Fork`, `clone`, and system calls made with `syscall`.
+//! Forks: by the C library's `fork` and `_Fork`, by `clone`, and by system calls made with `syscall`.
 //!
-//! The C library's hooks around `fork` do not run for these, so that they are interposed
-//! themselves. What makes its system call with an instruction of its own passes by: the kernel
-//! tells the engine of that, where it is permitted to (see `feed` in the engine).
+//! The engine is [at rest](hooks::quiesce) for the time of the system call alone, and the child has
+//! an engine before anything else runs there. What makes its system call with an instruction of its
+//! own passes by: the kernel tells the engine of that, where it is permitted to (see `feed` in the
+//! engine).
 //!
 //! A child that shares its parent's memory (`vfork`, threads) needs nothing: its faults are its
 //! parent's.
@@ -10,27 +11,28 @@
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
-use crate::hooks::{self, find_original};
+use crate::hooks::{self, Readiness, find_original};
+use crate::thread::{self, block_signals};
+use crate::{REQUESTS, system_call};
 #[cfg(target_arch = "x86_64")]
-use crate::{alone, filters, system_call};
+use crate::{alone, filters};
 
-/// Interposes `_Fork`, which is `fork` without hooks.
-///
-/// # Safety
-/// As for the C library's `_Fork`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _Fork() -> c_int {
-    static FOUND: AtomicUsize = AtomicUsize::new(0);
-    let found = find_original(&FOUND, c"_Fork");
-    if found == 0 {
-        // SAFETY: sets the calling thread's error number.
-        unsafe { *libc::__errno_location() = libc::ENOSYS };
-        return -1;
+/// The system call in the C library's `_Fork`, which `fork` calls when it has taken the locks of
+/// `malloc` and of streams. Answers as the kernel does.
+pub(crate) extern "C" fn fork_at_site(
+    flags: c_long,
+    stack: c_long,
+    parent_id: c_long,
+    child_id: c_long,
+    variables: c_long,
+) -> c_long {
+    let arguments = [flags, stack, parent_id, child_id, variables];
+    // SAFETY: the caller's system call, as it is.
+    let call = || unsafe { system_call(libc::SYS_clone, arguments) };
+    match flags & c_long::from(libc::CLONE_VM) {
+        0 => around_fork(call),
+        _ => call(),
     }
-    // SAFETY: the C library's `_Fork` has this type.
-    let original = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn() -> c_int>(found) };
-    // SAFETY: the C library's own function.
-    around_fork(|| unsafe { original() } as c_long) as c_int
 }
 
 type Start = extern "C" fn(*mut c_void) -> c_int;
@@ -41,6 +43,8 @@ type Clone =
 struct CloneStart {
     start: Start,
     argument: *mut c_void,
+    /// The signals to block there.
+    signals: u64,
 }
 
 /// Interposes `clone`.
@@ -75,27 +79,37 @@ pub unsafe extern "C" fn clone(
         };
     }
     // The child has a copy of this stack, and finds it at the same address.
-    let mut clone_start = CloneStart { start, argument };
-    let clone_start = (&raw mut clone_start).cast();
+    let mut clone_start = CloneStart {
+        start,
+        argument,
+        signals: 0,
+    };
+    let place = &raw mut clone_start;
     // SAFETY: as above; `run_clone_start` takes what it is given.
-    let call = || unsafe {
-        original(
+    let call = |signals: u64| unsafe {
+        (*place).signals = signals;
+        let answer = original(
             run_clone_start,
             stack,
             flags,
-            clone_start,
+            place.cast(),
             parent_id,
             variables,
             child_id,
-        ) as c_long
+        );
+        match answer {
+            -1 => -c_long::from(*libc::__errno_location()),
+            _ => c_long::from(answer),
+        }
     };
-    around_fork(call) as c_int
+    note_error(around_fork_with(call)) as c_int
 }
 
 extern "C" fn run_clone_start(clone_start: *mut c_void) -> c_int {
     hooks::resume_child();
     // SAFETY: `clone` above made it, and waits in the parent's copy only.
     let clone_start = unsafe { clone_start.cast::<CloneStart>().read() };
+    block_signals(clone_start.signals);
     (clone_start.start)(clone_start.argument)
 }
 
@@ -117,16 +131,32 @@ unsafe extern "C" fn fork_by_call(
     note_error(around_fork(call))
 }
 
-/// Has the engine at rest around `call`, which answers zero in the child and less if it failed.
+/// Has the engine at rest around `call`, which answers as the kernel does to a fork.
 fn around_fork(call: impl FnOnce() -> c_long) -> c_long {
-    if !hooks::quiesce() {
-        return call();
+    around_fork_with(|_| call())
+}
+
+/// The same, with the signals that the calling thread blocks. It blocks them all until the fork is
+/// over: what ran in between might touch a page that is out.
+fn around_fork_with(call: impl FnOnce(u64) -> c_long) -> c_long {
+    if !REQUESTS.has_engine() {
+        return call(thread::signals_blocked());
     }
-    let answer = call();
-    match answer {
-        0 => hooks::resume_child(),
-        _ => hooks::resume_parent(answer > 0),
-    }
+    // All but the one that a fault served by its own thread comes as.
+    let before = block_signals(!(1 << (libc::SIGBUS - 1)));
+    let answer = match hooks::quiesce() {
+        Readiness::Unfollowed => call(before),
+        Readiness::Refused => c_long::from(-libc::EAGAIN),
+        Readiness::AtRest => {
+            let answer = call(before);
+            match answer {
+                0 => hooks::resume_child(),
+                _ => hooks::resume_parent(answer > 0),
+            }
+            answer
+        }
+    };
+    block_signals(before);
     answer
 }
 

@@ -6,7 +6,8 @@
 //! program's memory.
 //!
 //! # Invariants
-//! 1. The lock is held only inside allocator calls, which never fault and never wait.
+//! 1. The lock is held only inside allocator calls, which never fault and never wait, and by a
+//!    thread that forks, so that the child does not find it taken.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
@@ -52,6 +53,16 @@ static HEAP: Heap = Heap {
     lock: AtomicBool::new(false),
     heap: UnsafeCell::new(Dlmalloc::new_with_allocator(&SPAN)),
 };
+
+/// Keeps other threads from the heap while the calling one forks.
+pub(crate) fn hold() {
+    HEAP.take();
+}
+
+/// Ends what [`hold`] began, in the parent or in the child.
+pub(crate) fn release() {
+    HEAP.give_back();
+}
 
 impl Span {
     /// Begins a span with room for `bytes`. What is left of the one before is given up.
@@ -130,6 +141,14 @@ unsafe impl dlmalloc::Allocator for &'static Span {
 
 impl Heap {
     fn with<T>(&self, body: impl FnOnce(&mut Dlmalloc<&'static Span>) -> T) -> T {
+        self.take();
+        // SAFETY: the lock makes this the only reference.
+        let value = body(unsafe { &mut *self.heap.get() });
+        self.give_back();
+        value
+    }
+
+    fn take(&self) {
         let asked_ns = meters::asked();
         let mut is_contended = false;
         while self
@@ -141,11 +160,11 @@ impl Heap {
             std::thread::yield_now();
         }
         Metered::Heap.note_taken(asked_ns, is_contended);
-        // SAFETY: the lock makes this the only reference.
-        let value = body(unsafe { &mut *self.heap.get() });
+    }
+
+    fn give_back(&self) {
         Metered::Heap.note_released();
         self.lock.store(false, Ordering::Release);
-        value
     }
 }
 

@@ -1,24 +1,30 @@
-//! The calls that are interposed: mappings, so that they are managed from their first touch, and
-//! forks.
+//! Mappings, which are managed from their first touch, and forks.
 //!
 //! `munmap`, `mremap` and `madvise` need no hooks for that: the kernel tells the engine about them,
-//! whoever calls.
+//! whoever calls. The calls that the C library makes by itself come by way of [`sites`](crate::sites).
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidemark_live::engine::{REST_LIMIT, say};
+use tidemark_live::engine::say;
 use tidemark_live::meters::{self, Metered};
 use tidemark_live::requests::Ask;
-use tidemark_live::sys::{PAGE, memory, signal, thread};
+use tidemark_live::sys::{PAGE, signal, thread};
 
-use crate::{CHILD, REQUESTS, filters, own, way};
+use crate::forks::note_error;
+use crate::{
+    CHILD, REQUESTS, filters, growth, heap, is_in_thread, own, system_call, system_call_of_six, way,
+};
 
-/// Smaller mappings are left to the scanner: to announce one costs as much as filling it.
+/// Smaller mappings are announced together: to announce one costs as much as filling it.
 const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
+/// Smaller mappings without any rights are guards, and not reservations.
+const RESERVED_BYTES_LEAST: usize = 1 << 20;
 /// The time that a program thread waits for the engine. It goes on in any case.
 pub(crate) const ASK_LIMIT: Duration = Duration::from_secs(5);
+/// The pause between two looks whether a fork of another thread is over.
+const FORK_PAUSE: Duration = Duration::from_micros(200);
 
 /// Set from the freeze to the end of the fork.
 static IS_FORKING: AtomicBool = AtomicBool::new(false);
@@ -26,6 +32,8 @@ static IS_FORKING: AtomicBool = AtomicBool::new(false);
 static FORK_LOCK: AtomicBool = AtomicBool::new(false);
 /// The thread that has it; zero: none.
 static FORKING_THREAD: AtomicU32 = AtomicU32::new(0);
+/// The end of the heap, as this process last set it.
+static HEAP_END: AtomicUsize = AtomicUsize::new(0);
 
 /// Interposes `mmap`.
 ///
@@ -40,17 +48,11 @@ pub unsafe extern "C" fn mmap(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    if own::refuses_place(start as usize, bytes, flags) {
-        return libc::MAP_FAILED;
-    }
-    // SAFETY: passed on as it is.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_mmap, start, bytes, rights, flags, file, offset) };
-    let mapped = answer as *mut c_void;
-    if mapped != libc::MAP_FAILED {
+    let answer = map(start as usize, bytes, rights, flags, file, offset);
+    if answer >= 0 || answer < -4095 {
         announce(answer as usize, bytes, rights, flags);
     }
-    mapped
+    note_error(answer) as *mut c_void
 }
 
 /// Interposes `mmap64`, which is the same.
@@ -70,64 +72,75 @@ pub unsafe extern "C" fn mmap64(
     unsafe { mmap(start, bytes, rights, flags, file, offset) }
 }
 
-/// Interposes `fork`, only to learn whether it failed: the hooks around it can't tell.
-///
-/// # Safety
-/// As for the C library's `fork`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn fork() -> c_int {
-    let Some(original) = find_fork() else {
-        // SAFETY: sets the calling thread's error number.
-        unsafe { *libc::__errno_location() = libc::ENOSYS };
-        return -1;
-    };
-    // SAFETY: the C library's own function.
-    let answer = unsafe { original() };
-    if answer < 0 {
-        keeping_errno(abandon_child);
+/// A mapping that the C library makes for itself. Stacks are known by other signs.
+pub(crate) extern "C" fn map_at_site(
+    start: usize,
+    bytes: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> c_long {
+    let answer = map(start, bytes, rights, flags, file, offset);
+    if (answer >= 0 || answer < -4095) && flags & libc::MAP_STACK == 0 {
+        announce(answer as usize, bytes, rights, flags);
     }
     answer
 }
 
-type Hook = Option<unsafe extern "C" fn()>;
-
-/// Interposes what stands behind `pthread_atfork`, so that our hooks are registered before anyone
-/// else's. They are called in the order of registration after a fork: the child must have its
-/// engine back before an allocator looks at its own memory there.
-///
-/// # Safety
-/// As for the C library's `__register_atfork`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn __register_atfork(
-    before: Hook,
-    after: Hook,
-    child: Hook,
-    library: *mut c_void,
-) -> c_int {
-    watch_forks();
-    match find_register() {
-        // SAFETY: the C library's own function.
-        Some(original) => unsafe { original(before, after, child, library) },
-        None => libc::ENOMEM,
+/// The C library's change of where the heap ends.
+pub(crate) extern "C" fn grow_heap_at_site(end: usize) -> c_long {
+    // SAFETY: the caller's call.
+    let answer = unsafe { system_call(libc::SYS_brk, [end as c_long, 0, 0, 0, 0]) };
+    let after = (answer as usize).next_multiple_of(PAGE);
+    let before = HEAP_END.swap(after, Ordering::AcqRel);
+    if before != 0 && before < after && is_followed() {
+        await_forks();
+        keeping_errno(|| growth::note(before, after));
     }
+    answer
 }
 
-/// Has the C library call the hooks around every fork it makes.
-pub(crate) fn watch_forks() -> bool {
-    static IS_WATCHING: AtomicBool = AtomicBool::new(false);
-    if IS_WATCHING.swap(true, Ordering::AcqRel) {
-        return true;
+/// Learns where the heap ends when the engine starts.
+pub(crate) fn find_heap_end() {
+    grow_heap_at_site(0);
+}
+
+/// Makes a mapping, and answers as the kernel does.
+fn map(
+    start: usize,
+    bytes: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> c_long {
+    if own::refuses_place(start, bytes, flags) {
+        return c_long::from(-libc::ENOMEM);
     }
-    let (Some(_), Some(register)) = (find_fork(), find_register()) else {
-        return false;
-    };
-    let (before, after, child) = (
-        Some(before_fork as _),
-        Some(after_fork as _),
-        Some(in_child as _),
-    );
-    // SAFETY: the hooks are functions of this library, which is never unloaded.
-    unsafe { register(before, after, child, std::ptr::null_mut()) == 0 }
+    let (rights, kind, file) = (rights.into(), flags.into(), file.into());
+    let arguments = [start as c_long, bytes as c_long, rights, kind, file, offset];
+    // SAFETY: the caller's call.
+    unsafe { system_call_of_six(libc::SYS_mmap, arguments) }
+}
+
+/// Returns true if the engine is to know what the calling thread maps.
+fn is_followed() -> bool {
+    !filters::are_set() && REQUESTS.has_engine() && !crate::thread::is_own()
+}
+
+/// Waits until no other thread forks.
+///
+/// What is mapped while a fork is under way may lie where something else was that the engine has
+/// not been told of yet: the child must not find it in use.
+fn await_forks() {
+    let forking = || FORKING_THREAD.load(Ordering::Acquire);
+    if forking() == 0 || forking() == thread::current() {
+        return;
+    }
+    while forking() != 0 {
+        std::thread::sleep(FORK_PAUSE);
+    }
 }
 
 /// Tells the engine that the program ends.
@@ -147,37 +160,48 @@ pub(crate) fn catch_up() {
     }
 }
 
-unsafe extern "C" fn before_fork() {
-    if quiesce() {
-        keeping_errno(touch_for_child);
-    }
+/// The state in which a fork may be made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readiness {
+    /// The engine is at rest, and waits for the end of the fork.
+    AtRest,
+    /// There is no engine, or this is no process of its own.
+    Unfollowed,
+    /// No child can be had: the run has as many processes as it may have.
+    Refused,
 }
 
-unsafe extern "C" fn after_fork() {
-    // Whether there is a child `fork` itself must tell.
-    resume_parent(true);
-}
-
-unsafe extern "C" fn in_child() {
-    resume_child();
-}
-
-/// Has the engine come to rest for a fork by this thread. False if there is no engine, or another
-/// fork of this thread is under way, in whose midst a signal has arrived.
-pub(crate) fn quiesce() -> bool {
+/// Has the engine come to rest for a fork by this thread, which takes no signals until it is over.
+pub(crate) fn quiesce() -> Readiness {
     keeping_errno(|| {
         if !REQUESTS.has_engine() || !lock_forks() {
-            return false;
+            return Readiness::Unfollowed;
         }
         way::open();
-        let Some(child) = REQUESTS.ask(Ask::Freeze, REST_LIMIT) else {
-            say("the engine does not come to rest for a fork; the program is ended");
-            signal::end_process();
+        let Some(child) = freeze() else {
+            way::close();
+            unlock_forks();
+            return Readiness::Refused;
         };
         CHILD.store(child, Ordering::Release);
+        heap::hold();
         IS_FORKING.store(true, Ordering::Release);
-        true
+        Readiness::AtRest
     })
+}
+
+/// Asks for rest until there is an answer: without one the child would lack pages. Answers the
+/// child's record plus one.
+fn freeze() -> Option<u64> {
+    let thread = thread::current();
+    while REQUESTS.has_engine() {
+        if let Some(child) = REQUESTS.ask(Ask::Freeze { thread }, Duration::MAX) {
+            return (child != 0).then_some(child);
+        }
+        // All places for requests are taken.
+        std::thread::sleep(FORK_PAUSE);
+    }
+    None
 }
 
 /// Keeps other threads from forking, once none is at it. False if this thread is.
@@ -190,7 +214,7 @@ pub(crate) fn lock_forks() -> bool {
     let mut is_contended = false;
     while FORK_LOCK.swap(true, Ordering::AcqRel) {
         is_contended = true;
-        std::thread::sleep(Duration::from_micros(200));
+        std::thread::sleep(FORK_PAUSE);
     }
     Metered::Forks.note_taken(asked_ns, is_contended);
     FORKING_THREAD.store(thread, Ordering::Release);
@@ -208,8 +232,8 @@ pub(crate) fn unlock_forks() {
 pub(crate) fn resume_parent(has_child: bool) {
     keeping_errno(|| {
         if IS_FORKING.swap(false, Ordering::AcqRel) {
-            // Whatever comes next waits for that, if it must.
-            REQUESTS.tell(Ask::Thaw);
+            heap::release();
+            REQUESTS.thaw();
             way::close();
             if !has_child {
                 abandon_child();
@@ -232,10 +256,12 @@ pub(crate) fn resume_child() {
         if !IS_FORKING.swap(false, Ordering::AcqRel) {
             return;
         }
+        heap::release();
+        growth::forget();
         unlock_forks();
         REQUESTS.set_engine(0, None);
         // SAFETY: the parent's threads do not exist here, so that the stack slots are free.
-        let started = unsafe { crate::start_threads(crate::run_engine_in_child) };
+        let started = unsafe { crate::start_threads(crate::run_engine_in_child, Duration::MAX) };
         if started.is_err() {
             say("a forked process can't have an engine, and is ended");
             signal::end_process();
@@ -245,136 +271,30 @@ pub(crate) fn resume_child() {
     });
 }
 
-/// Touches what the C library uses in the child before our hook runs there. The engine is frozen:
-/// what is present now stays so until the fork is over. It has seen to the heads of heaps itself.
-fn touch_for_child() {
-    unsafe extern "C" {
-        fn _IO_iter_begin() -> *mut c_void;
-        fn _IO_iter_end() -> *mut c_void;
-        fn _IO_iter_next(at: *mut c_void) -> *mut c_void;
-        fn _IO_iter_file(at: *mut c_void) -> *mut c_void;
-        fn _IO_list_lock();
-        fn _IO_list_unlock();
-    }
-    // The streams, which lie on the heap, and their locks, which lie in them or beside them.
-    // SAFETY: the C library's own way to walk its list, under its lock.
-    unsafe {
-        _IO_list_lock();
-        let mut at = _IO_iter_begin();
-        while at != _IO_iter_end() {
-            let file = _IO_iter_file(at).cast::<u8>();
-            for offset in [0, STREAM_BYTES - 1] {
-                touch(file.add(offset));
-            }
-            let lock = *file.add(STREAM_LOCK_AT).cast::<*mut u8>();
-            if !lock.is_null() {
-                touch(lock);
-            }
-            at = _IO_iter_next(at);
-        }
-        _IO_list_unlock();
-    }
-    touch_control_blocks();
-    // This thread's own stack, should it be managed memory: a little on both sides of here.
-    let here = &raw const FORK_LOCK as usize;
-    let mut marker = 0u8;
-    let top = &raw mut marker as usize;
-    if here != top {
-        for page in 0..4 {
-            // SAFETY: the pages above the current frame belong to the frames of this call chain.
-            unsafe { touch((top + page * 256) as *mut u8) };
-        }
-    }
-}
-
-/// The control blocks of all threads, which the C library walks in the child to free their stacks.
-/// They lie at the tops of those, and a stack may be managed: one without a guard, say, that was
-/// kept for the next thread when its own had ended.
-fn touch_control_blocks() {
-    // Threads that could not be listed are as safe as they were.
-    let _ = thread::visit_threads(|number| {
-        let Some(list) = thread::robust_list_head(number) else {
-            return;
-        };
-        let first = list.saturating_sub(BLOCK_BYTES_BEFORE_LIST);
-        for at in [first, list.saturating_add(BLOCK_BYTES_FROM_LIST)] {
-            if !memory::overlaps_own(at, at.saturating_add(1)) {
-                // By way of the kernel: the thread may have ended by now.
-                let _ = thread::read_own_memory(at, &mut [0]);
-            }
-        }
-    });
-}
-
-/// The most bytes of the C library's `struct pthread` that lie before its list of robust locks, ...
-const BLOCK_BYTES_BEFORE_LIST: usize = 0x300;
-/// ... and from it on: `struct pthread` is smaller than a page in all.
-const BLOCK_BYTES_FROM_LIST: usize = 0x600;
-
-/// The size of the C library's `struct _IO_FILE_plus` with its lock beside it, at least.
-const STREAM_BYTES: usize = 232;
-/// The offset at which a stream points to its lock.
-const STREAM_LOCK_AT: usize = 136;
-
-/// Reads and writes back one byte, without changing it.
-///
-/// # Safety
-/// `at` is mapped, and nobody writes to it at the same time.
-unsafe fn touch(at: *mut u8) {
-    // SAFETY: by the caller's word.
-    unsafe { at.read_volatile() };
-}
-
 /// Tells the engine of a new mapping, if it is one to manage.
 fn announce(start: usize, bytes: usize, rights: c_int, flags: c_int) {
     let is_private = flags & libc::MAP_PRIVATE != 0 && flags & libc::MAP_ANONYMOUS != 0;
-    if !is_private || filters::are_set() || !REQUESTS.has_engine() || crate::thread::is_own() {
+    if !is_private || !is_followed() {
         return;
     }
+    await_forks();
     let end = (start + bytes).next_multiple_of(PAGE);
+    let bytes = end - start;
     let is_stack = flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) != 0;
     let is_special = is_stack || flags & (libc::MAP_HUGETLB | libc::MAP_LOCKED) != 0;
-    if is_special {
-        keeping_errno(|| {
-            REQUESTS.ask(
-                Ask::Leave {
-                    start,
-                    bytes: end - start,
-                },
-                ASK_LIMIT,
-            )
-        });
-        return;
-    }
     let is_plain = rights & libc::PROT_EXEC == 0 && rights & libc::PROT_WRITE != 0;
-    if is_plain && end - start >= ANNOUNCED_BYTES_LEAST {
-        keeping_errno(|| {
-            REQUESTS.ask(
-                Ask::Map {
-                    start,
-                    bytes: end - start,
-                },
-                ASK_LIMIT,
-            )
-        });
-    }
-}
-
-type Fork = unsafe extern "C" fn() -> c_int;
-type Register = unsafe extern "C" fn(Hook, Hook, Hook, *mut c_void) -> c_int;
-
-fn find_fork() -> Option<Fork> {
-    static FOUND: AtomicUsize = AtomicUsize::new(0);
-    let found = find_original(&FOUND, c"fork");
-    // SAFETY: the C library's `fork` has this type; null is `None`.
-    (found != 0).then(|| unsafe { std::mem::transmute::<usize, Fork>(found) })
-}
-
-fn find_register() -> Option<Register> {
-    static FOUND: AtomicUsize = AtomicUsize::new(0);
-    let found = find_original(&FOUND, c"__register_atfork");
-    // SAFETY: the C library's `__register_atfork` has this type; null is `None`.
-    (found != 0).then(|| unsafe { std::mem::transmute::<usize, Register>(found) })
+    keeping_errno(|| {
+        if is_special {
+            REQUESTS.ask(Ask::Leave { start, bytes }, ASK_LIMIT);
+        } else if is_plain && bytes >= ANNOUNCED_BYTES_LEAST {
+            REQUESTS.ask(Ask::Map { start, bytes }, ASK_LIMIT);
+        } else if is_plain {
+            growth::note(start, end);
+        } else if rights == libc::PROT_NONE && bytes >= RESERVED_BYTES_LEAST && !is_in_thread() {
+            // Allocators open such reservations bit by bit.
+            REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
+        }
+    });
 }
 
 /// The address of the function behind one of ours, kept in `found`; zero if there is none.

@@ -4,8 +4,9 @@
 //! [`tidemark_live::control`]) and, if that asks for an engine, starts one. Without it the library
 //! does nothing at all.
 //!
-//! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
-//!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory,
+//! - [`hooks`] sees what must be known at once, and falls through to the original; [`sites`] are
+//!   where the C library calls the kernel by itself, [`growth`] is memory that comes in small steps,
+//!   [`forks`] the ways to fork, [`ends`] those to leave one's memory,
 //!   [`alone`] calls for processes of one thread, [`filters`] those that forbid calls.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
 //!   [`limits`] has the engine's addresses not count.
@@ -27,6 +28,7 @@ mod ends;
 mod environment;
 mod filters;
 mod forks;
+mod growth;
 mod heap;
 mod hooks;
 mod layout;
@@ -36,6 +38,7 @@ mod locks;
 mod own;
 mod processors;
 mod sigbus;
+mod sites;
 mod thread;
 mod way;
 
@@ -194,20 +197,23 @@ fn start(setup: Setup) -> Result<(), Trouble> {
         *PLACE.stack_slots.get() = Some(StackSlots { engine, hand });
     }
     IS_IN_THREAD.store(is_in_thread, Ordering::Relaxed);
-    if !hooks::watch_forks() {
-        return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
-    }
+    sites::replace().map_err(|(function, error)| Trouble::Library { function, error })?;
+    hooks::find_heap_end();
     // SAFETY: the stack slots were made just now.
-    unsafe { start_threads(run_engine) }.map_err(call("starting the engine's thread"))?;
+    unsafe { start_threads(run_engine, START_LIMIT) }
+        .map_err(call("starting the engine's thread"))?;
     hold_lifeline();
     Ok(())
 }
 
-/// Starts the engine's thread, at `entry`, and waits until it works or has given up.
+/// Starts the engine's thread, at `entry`, and waits until it works or has given up, or for `limit`.
 ///
 /// # Safety
 /// The stack slots are filled in and free.
-unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live::sys::Errno> {
+unsafe fn start_threads(
+    entry: extern "C" fn() -> !,
+    limit: Duration,
+) -> Result<(), tidemark_live::sys::Errno> {
     STAGE.store(STARTING, Ordering::Release);
     // SAFETY: nobody writes to the stack slots once they are made.
     let stack_slots =
@@ -215,13 +221,13 @@ unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live
     if !is_in_thread() {
         // SAFETY: free, by the caller's word.
         unsafe { stack_slots.engine.start(entry, Sharing::Memory)? };
-        wait_for_engine();
+        wait_for_engine(limit);
         return Ok(());
     }
     let floor = FilesFloor::raise();
     // SAFETY: as above.
     unsafe { stack_slots.engine.start(entry, Sharing::Files)? };
-    wait_for_engine();
+    wait_for_engine(limit);
     // Whoever has started this program may have blocked it.
     thread::admit_signals(sigbus::BIT);
     floor.lower();
@@ -275,8 +281,8 @@ impl FilesFloor {
     }
 }
 
-fn wait_for_engine() {
-    let mut left = START_LIMIT.as_millis() / 10;
+fn wait_for_engine(limit: Duration) {
+    let mut left = limit.as_millis() / 10;
     while STAGE.load(Ordering::Acquire) == STARTING && left > 0 {
         futex::wait(&STAGE, STARTING, Duration::from_millis(10));
         left -= 1;
@@ -563,8 +569,17 @@ fn exclude_own_data() {
 ///
 /// # Safety
 /// As for the call.
-#[cfg(target_arch = "x86_64")]
 unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
+    // SAFETY: by the caller's word.
+    unsafe { system_call_of_six(number, [a, b, c, d, e, 0]) }
+}
+
+/// The same with six arguments.
+///
+/// # Safety
+/// As for the call.
+#[cfg(target_arch = "x86_64")]
+unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
     let answer: c_long;
     // SAFETY: by the caller's word.
     unsafe {
@@ -576,6 +591,7 @@ unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
             in("rdx") c,
             in("r10") d,
             in("r8") e,
+            in("r9") f,
             lateout("rcx") _,
             lateout("r11") _,
         );
@@ -583,12 +599,12 @@ unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
     answer
 }
 
-/// A system call, as the kernel answers it.
+/// The same with six arguments.
 ///
 /// # Safety
 /// As for the call.
 #[cfg(target_arch = "aarch64")]
-unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
+unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
     let answer: c_long;
     // SAFETY: by the caller's word.
     unsafe {
@@ -600,6 +616,7 @@ unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
             in("x2") c,
             in("x3") d,
             in("x4") e,
+            in("x5") f,
         );
     }
     answer

@@ -146,6 +146,11 @@ pub(crate) fn block_signals(mask: u64) -> u64 {
     change_signals(libc::SIG_SETMASK, mask)
 }
 
+/// The mask of the signals that the calling thread blocks.
+pub(crate) fn signals_blocked() -> u64 {
+    change_signals(libc::SIG_BLOCK, 0)
+}
+
 /// Takes the signals of `mask` from those that the calling thread blocks.
 pub(crate) fn admit_signals(mask: u64) {
     change_signals(libc::SIG_UNBLOCK, mask);

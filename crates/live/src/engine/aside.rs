@@ -26,8 +26,6 @@ const FILES_LEAST: u64 = 64 + 2;
 /// The state of stepping aside.
 #[derive(Default)]
 pub(super) struct Aside {
-    /// The engine is at rest for it.
-    is_at_rest: bool,
     /// The request after whose answer the engine's thread is to end.
     departing: Option<Taken>,
 }
@@ -50,19 +48,21 @@ impl Engine {
             ));
             return 0;
         }
-        self.end_transfers_before("waiting for transfers before stepping aside", |_| true);
+        self.bring_to_rest(|_| true);
         tidemark_core::machine::Machine::settle(&mut self.machine);
         self.publish_samples();
         self.waiting.requeue_all();
         self.publish();
         self.begin_freeze();
-        self.aside.is_at_rest = true;
         self.machine.end_hand();
         self.store.end_threads();
         let end = now().after_ns(LEAVE_NS_MAX);
         // Threads of the C library's touch the program's memory on their way out.
         while self.count_threads().is_some_and(|threads| threads > 2) && now() < end {
-            self.serve_frozen();
+            if self.has_room() {
+                self.read_messages();
+            }
+            self.serve_frozen(None);
             std::thread::sleep(std::time::Duration::from_micros(50));
         }
         let list = self.task_list().map_or(0, AsRawFd::as_raw_fd);
@@ -77,11 +77,6 @@ impl Engine {
         let list = self.task_list().ok_or(crate::sys::Errno::NOENT)?;
         let except = self.store.finished().map(|file| file.as_raw_fd());
         files::send_all(&socket, except, list)
-    }
-
-    /// Returns true if the engine is at rest for a thread that wants to be alone.
-    pub(super) fn is_aside(&self) -> bool {
-        self.aside.is_at_rest
     }
 
     /// Makes ready for the end of this thread, which comes with the answer.

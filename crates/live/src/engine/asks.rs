@@ -25,6 +25,12 @@ impl Engine {
                 self.take_over_new(start, start + bytes);
                 requests.answer(taken, 0);
             }
+            Ask::Look { start, bytes } => {
+                if !self.setup.is_in_step {
+                    self.take_over_within(start, start + bytes);
+                }
+                requests.answer(taken, 0);
+            }
             Ask::Leave { start, bytes } => {
                 self.leave_alone(start, start + bytes);
                 requests.answer(taken, 0);
@@ -49,12 +55,15 @@ impl Engine {
                 self.place.let_go(self.now);
                 requests.answer(taken, 0);
             }
-            Ask::Freeze => {
-                let child = self.come_to_rest();
-                requests.answer(taken, child);
-            }
-            // The engine thawed by itself, having waited long for this.
-            Ask::Thaw | Ask::Depart => requests.answer(taken, 0),
+            Ask::Freeze { thread } => match self.come_to_rest() {
+                Some(child) => {
+                    requests.answer(taken, u64::from(child.0) + 1);
+                    self.rest(thread, requests);
+                }
+                None => requests.answer(taken, 0),
+            },
+            // Nothing has stepped aside.
+            Ask::Depart => requests.answer(taken, 0),
             Ask::IsAlone => {
                 let is_alone = self.is_program_alone();
                 requests.answer(taken, u64::from(is_alone));
@@ -76,6 +85,21 @@ impl Engine {
                 self.tell_of_locks();
                 self.finish();
                 requests.answer(taken, 0);
+            }
+        }
+    }
+
+    /// Takes over what of a range can be managed and is not yet, of mappings of any size.
+    fn take_over_within(&mut self, start: usize, end: usize) {
+        if !self.await_changes() {
+            self.adoption.hasten_scan();
+            return;
+        }
+        for (from, to) in self.scanner.collect_manageable(start, end) {
+            for (from, to) in self.managed.collect_gaps(from, to) {
+                for (from, to) in self.scanner.collect_free(from, to) {
+                    self.take_over(from, to);
+                }
             }
         }
     }

@@ -153,6 +153,15 @@ impl Engine {
         }
     }
 
+    /// The same in a forked child, where nothing is on its way: what is mapped tells of the rest.
+    pub(super) fn settle_in_child(&mut self) {
+        for late in std::mem::take(&mut self.changes.late) {
+            self.lay_down(late);
+        }
+        self.changes.owed.clear();
+        self.changes.unproven.clear();
+    }
+
     /// Applies what has waited for places that are vacant now.
     fn retry_late(&mut self) {
         let is_ready = |engine: &Engine, late: &Late| engine.is_vacant(late.to, late.bytes);

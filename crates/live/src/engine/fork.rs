@@ -1,50 +1,71 @@
 //! Going through a fork.
 //!
 //! A forked child has a copy of everything: the program's pages, the pool, and this engine's
-//! tables, as they stood at one moment. So that they fit together, the engine comes to rest
-//! before: no transfer is under way, and its tables do not change until the fork is over. But the
-//! C library still takes locks between our hook and the fork, other threads may hold them, and
-//! those may be waiting for pages. So a frozen engine goes on serving faults without its tables:
-//! it copies the page to where it is wanted, and writes down that it did. Both processes settle
-//! that list when they thaw.
+//! tables. So that they fit together the engine rests for the time of the system call: no transfer
+//! is under way, no table changes, no fault is served. The thread that forks has taken all locks of
+//! the C library by then (see `sites` in the preload library), so that it needs no thread that may
+//! wait for a page. The child has an engine of its own before anything else runs there.
+//!
+//! | meanwhile | in the parent | in the child |
+//! | --- | --- | --- |
+//! | a fault of another thread | waits for the end of the fork | its thread does not exist |
+//! | a fault of the thread that forks (its stack is managed) | served from the tables, noted in `aside` | what is there is taken over |
+//! | a page on its way in or out | none: the rest begins when all have arrived | none |
+//! | `munmap`, `mremap` that returned before the fork | told of before or during the rest: `held` | the same copy of `held`, applied first |
+//! | one that has not returned | its thread waits until the message is read, after the fork | what is mapped there tells: the rest is forgotten |
+//! | `madvise` that returned before the fork | `held` | the same copy of `held`: reads as zeros |
+//! | one that has not returned | as natively: before or after, page by page | likewise |
+//! | `mmap`, `brk` | return when the fork is over | not in use yet: found as new memory |
+//! | `mprotect` | tells nothing, and moves nothing | likewise |
+//! | another `fork`, `clone` without `CLONE_VM` | begins when this one is over | its thread does not exist |
+//! | `vfork`, `posix_spawn`, `exec` | need no engine, and go on | none of its |
+//! | a transfer that does not end, a change under way | the fork waits for it | |
+//! | no record for the child | the fork fails with `EAGAIN` | |
+//! | no engine in the child | | all its pages are brought back, or it is ended with a line |
+//!
+//! The kernel holds a fork until the engine has read of it. What else is read before that may have
+//! happened before the fork or after, and is kept in `held`: what the child's copy of that holds was
+//! read before the copy was made.
 //!
 //! # Invariants
-//! 1. While frozen, only `aside`, `held` and the faults that have arrived change, by appending
-//!    within their capacity: a child would find the heap's lock taken. A page is in `aside` before
-//!    it can be present.
-//! 2. The child's record, and its share in every slot, exist before the fork. If there is none the
-//!    engine ends the program rather than let a child go without its pages.
+//! 1. At rest only `aside`, `held` and the faults that have arrived change, by appending within
+//!    their capacity: the heap's lock is the forking thread's. A page is in `aside` before it can be
+//!    present.
+//! 2. Memory is not copied in one moment: an entry of `held` counts if its own number says so.
+//! 3. The child's record, and its share in every slot, exist before the fork.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::compiler_fence;
 use std::time::Duration;
 
 use tidemark_core::driver::Driver;
-use tidemark_core::time::Time;
 
 use super::budget::DIVIDING_NS_MAX;
 use super::place::Place;
 use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::meters;
-use crate::requests::{Ask, Requests, Taken};
+use crate::requests::{Ask, Requests};
 use crate::shared::{ProcessIndex, State};
 use crate::sys::uffd::{Message, Progress, Stop};
-use crate::sys::{PAGE, signal};
+use crate::sys::{PAGE, signal, socket};
 
 const ASIDE_MAX: usize = 64 << 10;
 const HELD_MAX: usize = 4096;
-/// The longest time that transfers may take to end.
-const REST_NS_MAX: u64 = 20_000_000_000;
+/// The time that a fork waits for a record.
+const CLAIM_NS_MAX: u64 = 2_000_000_000;
+/// The pause between two looks whether the address space is at rest.
+const QUIET_PAUSE: Duration = Duration::from_micros(50);
+/// The longest sleep of an engine at rest.
+const REST_SLEEP_NS: u64 = 100_000_000;
 /// The time that a process may take to give up the half of its frames that its child will hold.
 const HALVING_NS_MAX: u64 = 5_000_000_000;
-/// A fork takes no longer. One that does never happened.
-const FROZEN_NS_MAX: u64 = 30_000_000_000;
-/// The alignment of the C library's heaps beyond the first (glibc `malloc/arena.c`).
-const HEAP_BYTES: usize = 64 << 20;
-/// The most heads looked for in one range: more would be another allocator's.
-const HEADS_MAX: usize = 4096;
-/// The number of tries to bring one back.
-const HEAD_TRIES: u32 = 1000;
+/// No change.
+const NOTHING_HELD: Held = Held {
+    message: Message::Unknown(0),
+    number: 0,
+};
 
 /// The state of a fork.
 pub(super) struct Freeze {
@@ -55,11 +76,22 @@ pub(super) struct Freeze {
     /// Pages that were copied to their places while frozen.
     aside: Vec<usize>,
     /// Changes of the address space that were read while frozen.
-    held: Vec<Message>,
-    /// The requests that wait for the thaw, other forks among them.
-    since: Time,
+    held: Box<[Held]>,
+    /// How many there are.
+    held_count: usize,
+    /// The number of this rest: the entries of earlier ones have others.
+    number: u64,
     /// Pages to read into.
     pub(super) page: crate::sys::memory::Mapping,
+}
+
+/// A change of the address space, and the rest in which it was read. Of a line of its own, so that
+/// a copy of memory has all of it or an older one.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Held {
+    message: Message,
+    number: u64,
 }
 
 impl Freeze {
@@ -68,8 +100,9 @@ impl Freeze {
             is_frozen: false,
             shared: 0,
             aside: Vec::with_capacity(ASIDE_MAX),
-            held: Vec::with_capacity(HELD_MAX),
-            since: Time(0),
+            held: vec![NOTHING_HELD; HELD_MAX].into_boxed_slice(),
+            held_count: 0,
+            number: 0,
             page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
         })
     }
@@ -95,81 +128,111 @@ impl Freeze {
 
     /// Keeps a change for later.
     pub(super) fn hold(&mut self, message: Message) {
-        assert!(self.held.len() < HELD_MAX);
-        self.held.push(message);
+        let entry = &mut self.held[self.held_count];
+        entry.message = message;
+        compiler_fence(Release);
+        entry.number = self.number;
+        self.held_count += 1;
+    }
+
+    /// The changes that were kept, oldest first, which are not kept any more.
+    fn take_held(&mut self) -> Vec<Message> {
+        let number = self.number;
+        let held = self.held.iter().take_while(|held| held.number == number);
+        let held = held.map(|held| held.message).collect();
+        self.number += 1;
+        self.held_count = 0;
+        held
     }
 
     fn has_room(&self) -> bool {
-        self.held.len() + crate::sys::uffd::MESSAGES_MAX < HELD_MAX && self.aside.len() < ASIDE_MAX
+        let room = crate::sys::uffd::MESSAGES_MAX;
+        self.held_count + room < HELD_MAX && self.aside.len() < ASIDE_MAX
     }
 }
 
 impl Engine {
     /// Returns true if what one more read brings can be kept while frozen without taking memory.
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.freeze.has_room() && self.waiting.has_room()
     }
 
     /// Finds frames for the child, or gives up half of what may be used, ends all transfers, claims
-    /// the child's record and freezes. Answers the record plus one.
+    /// the child's record and freezes. `None` if there is no record.
     ///
     /// The child starts with the same pages in its frames, and each of the two makes its own copy
     /// of what it writes to: with no more than either may have they hold no more together than this
     /// process might.
-    pub(super) fn come_to_rest(&mut self) -> u64 {
+    pub(super) fn come_to_rest(&mut self) -> Option<ProcessIndex> {
         // Memory that nobody has seen yet would be in both processes beside all budgets.
         self.look_at_size();
         self.place.let_go(self.now);
         self.make_way();
         // What was written before the fork is this process's doing.
         self.catch_up();
-        let child = self.make_child();
+        let child = self.make_child()?;
         // What was touched before the fork stands before what the child touches.
         self.publish_samples();
-        self.waiting.requeue_all();
         self.publish();
+        while !(self.settle_changes() && !self.machine.is_changing()) {
+            std::thread::sleep(QUIET_PAUSE);
+        }
+        self.waiting.requeue_all();
         self.begin_freeze();
-        self.serve_heads();
-        u64::from(child.0) + 1
+        Some(child)
     }
 
     /// Changes no table from now on.
     pub(super) fn begin_freeze(&mut self) {
-        self.freeze.since = self.now;
+        self.freeze.number += 1;
+        self.freeze.held_count = 0;
         self.freeze.is_frozen = true;
+    }
+
+    /// Rests until the fork by `thread` is over, and goes on in the parent with what it has left.
+    pub(super) fn rest(&mut self, thread: u32, requests: &Requests) {
+        let program = self.machine.program().as_fd().as_raw_fd();
+        let files = [Some(program), Some(self.doorbell.as_raw_fd()), None, None];
+        while !requests.take_thaw() {
+            // A sleep that fails for any reason is a short one.
+            let ready = socket::wait_readable_raw(files, REST_SLEEP_NS).unwrap_or(0);
+            if ready & 2 != 0 {
+                signal::take_rings(&self.doorbell);
+            }
+            if ready & 1 != 0 && self.has_room() {
+                self.read_messages();
+                self.serve_frozen(Some(thread));
+            }
+        }
+        self.thaw();
+        self.follow_budget();
     }
 
     /// Comes to rest with as many pages as the child may have, claims its record, and gives it
     /// frames. What the supervisor takes meanwhile may ask for more pages to be given up.
-    fn make_child(&mut self) -> ProcessIndex {
+    fn make_child(&mut self) -> Option<ProcessIndex> {
         let start = now();
         let (divided, late) = (
             start.after_ns(DIVIDING_NS_MAX),
             start.after_ns(HALVING_NS_MAX),
         );
         loop {
-            self.end_transfers_before("waiting for transfers before a fork", |engine| {
+            self.bring_to_rest(|engine| {
                 let most = engine.keep_way(divided);
                 most.is_some_and(|most| engine.in_use() <= most) || engine.now >= late
             });
             tidemark_core::machine::Machine::settle(&mut self.machine);
-            let child = self.claim_child();
+            let child = self.claim_child()?;
             if self.split_budget(child, self.now >= late) {
-                return child;
+                return Some(child);
             }
             self.shared.release(child);
         }
     }
 
-    /// Ends all transfers, and gives up memory until that `is_enough`. Transfers that come to no
-    /// end are the end of the program: `what` it was.
-    pub(super) fn end_transfers_before(
-        &mut self,
-        what: &'static str,
-        is_enough: impl Fn(&mut Engine) -> bool,
-    ) {
+    /// Ends all transfers, and gives up memory until that `is_enough`.
+    pub(super) fn bring_to_rest(&mut self, is_enough: impl Fn(&mut Engine) -> bool) {
         self.now = now();
-        let end = self.now.after_ns(REST_NS_MAX);
         let mut is_down = is_enough(self);
         loop {
             if self.settle_changes() {
@@ -183,67 +246,25 @@ impl Engine {
             self.now = now();
             is_down = is_enough(self);
             let is_idle = is_down && self.vm.transfers_pending() == 0 && self.store.is_idle();
-            if is_idle && !self.machine.has_deferred() && self.changes.is_settled() {
-                break;
-            }
-            if self.now > end {
-                self.end_for(&Trouble::Call {
-                    what,
-                    error: crate::sys::Errno::TIMEDOUT,
-                });
+            if is_idle && self.changes.is_settled() {
+                return;
             }
             self.store.wait(1_000_000);
         }
     }
 
-    /// Brings back the heads of the C library's heaps beyond the first, whose locks it resets in
-    /// the child before there is an engine. What is present now stays so until the fork is over.
-    fn serve_heads(&mut self) {
-        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
-        for (start, end) in managed {
-            let heads = (start.next_multiple_of(HEAP_BYTES)..end).step_by(HEAP_BYTES);
-            for head in heads.take(HEADS_MAX) {
-                if self.is_away(head) {
-                    self.serve_head(head);
-                }
-            }
-        }
-    }
-
-    /// Returns true if the page at `address` was there and was taken away.
-    fn is_away(&self, address: usize) -> bool {
-        let at = page_of(address);
-        match self.vm.frame_at(self.space, at) {
-            Some(frame) => !self.machine.is_mapped(frame),
-            None => self.vm.slot_at(self.space, at).is_some(),
-        }
-    }
-
-    fn serve_head(&mut self, head: usize) {
-        for _ in 0..HEAD_TRIES {
-            self.serve_aside(head);
-            // Else another thread changes the address space at this moment.
-            if self.machine.pages().is_present(head).unwrap_or(true) || !self.has_room() {
-                return;
-            }
-            self.read_messages();
-        }
-    }
-
-    /// Claims a record for a child. If all are taken, waits for processes to end.
-    fn claim_child(&mut self) -> ProcessIndex {
-        let end = now().after_ns(REST_NS_MAX);
+    /// Claims a record for a child. If all are taken, waits for processes to end, for a while.
+    fn claim_child(&mut self) -> Option<ProcessIndex> {
+        let end = now().after_ns(CLAIM_NS_MAX);
         loop {
             if let Some(child) = self.shared.claim_child(self.record()) {
-                return child;
+                return Some(child);
             }
             if self.control.is_none() {
                 self.release_dead();
             }
             if now() > end {
-                let what = "forking more processes than a run can have";
-                let error = crate::sys::Errno::AGAIN;
-                self.end_for(&Trouble::Call { what, error });
+                return None;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -263,37 +284,29 @@ impl Engine {
         }
     }
 
-    /// One turn while frozen: serves faults aside, until the fork is over.
+    /// One turn while a thread of the program makes a call alone: serves faults aside.
     pub(super) fn turn_frozen(&mut self, requests: &Requests) -> u64 {
-        self.serve_frozen();
-        match requests.take_thaw() {
-            Some((taken, Ask::Depart)) => {
-                self.depart(taken);
-                0
-            }
+        if self.has_room() {
+            self.read_messages();
+        }
+        self.serve_frozen(None);
+        match requests.take_if(|ask| ask == Ask::Depart) {
             Some((taken, _)) => {
-                self.go_on();
-                requests.answer(taken, 0);
-                0
-            }
-            None if self.is_aside() => 1_000_000,
-            None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
-                self.go_on();
+                self.depart(taken);
                 0
             }
             None => 1_000_000,
         }
     }
 
-    /// Serves all faults there are, aside.
-    pub(super) fn serve_frozen(&mut self) {
-        if self.has_room() {
-            self.read_messages();
-        }
+    /// Serves the faults that have arrived aside: those of one thread, or all.
+    pub(super) fn serve_frozen(&mut self, thread: Option<u32>) {
         // Nothing may be freed here: the queue is walked, not emptied.
         for index in 0..self.waiting.arrived.len() {
-            let address = self.waiting.arrived[index].address;
-            self.serve_aside(address);
+            let arrival = self.waiting.arrived[index];
+            if thread.is_none_or(|thread| thread == arrival.thread) {
+                self.serve_aside(arrival.address);
+            }
         }
     }
 
@@ -302,12 +315,6 @@ impl Engine {
         if let Some(index) = child.checked_sub(1) {
             self.shared.release(ProcessIndex(index as u32));
         }
-    }
-
-    /// Goes on after a fork in the parent, with what it has left.
-    fn go_on(&mut self) {
-        self.thaw();
-        self.follow_budget();
     }
 
     /// Goes on after a fork, in the parent or in the child.
@@ -325,11 +332,9 @@ impl Engine {
         }
         aside.clear();
         self.freeze.aside = aside;
-        let mut held = std::mem::take(&mut self.freeze.held);
-        for message in held.drain(..) {
+        for message in self.freeze.take_held() {
             self.apply(message);
         }
-        self.freeze.held = held;
         self.adoption.scan_soon(self.now);
         self.outside.hasten(self.now);
     }
@@ -462,6 +467,14 @@ impl Engine {
         })
     }
 
+    /// Applies, in a child, what was read in the parent before the fork.
+    pub(super) fn apply_held(&mut self) {
+        for message in self.freeze.take_held() {
+            self.apply(message);
+        }
+        self.settle_in_child();
+    }
+
     /// Registers what is managed with the child's userfaultfd. What another thread of the parent
     /// was unmapping at the moment of the fork is dropped.
     pub(super) fn register_again(&mut self) -> Result<(), Trouble> {
@@ -503,13 +516,3 @@ impl Engine {
         })
     }
 }
-
-impl Requests {
-    /// Takes the request that ends a freeze, if it was asked for; everything else waits.
-    fn take_thaw(&self) -> Option<(Taken, Ask)> {
-        self.take_if(|ask| matches!(ask, Ask::Thaw | Ask::Depart))
-    }
-}
-
-/// The time for which a program thread waits for the engine to come to rest.
-pub const REST_LIMIT: Duration = Duration::from_nanos(REST_NS_MAX + 5_000_000_000);

@@ -344,16 +344,22 @@ impl Engine {
         // The supervisor answers while all else is done.
         let connection = self.greet_from_child(record, parent, is_at_socket)?;
         let mut is_open = self.open_memory_in_child();
+        self.apply_held();
         // What is recorded goes to a log of the child's own, which comes with the answer.
         let is_recorded = self.sampling.is_some();
         if !is_recorded {
             is_open = is_open.and_then(|()| self.register_again());
         }
         // With the store, a child that gets nothing else can still have its pages back.
-        let swap = match connection {
-            Some(connection) => self.take_grant_in_child(connection)?,
-            None => self.go_on_alone_in_child(record, (parent, parent_engine))?,
+        let granted = match connection {
+            Some(connection) => self.take_grant_in_child(connection),
+            None => self.go_on_alone_in_child(record, (parent, parent_engine)),
         };
+        if granted.is_err() {
+            is_open = granted.as_ref().map(|_| ()).map_err(Clone::clone);
+        }
+        // A child that gets nothing else has its pages back by way of its parent.
+        let swap = granted.or_else(|_| reopen_swap(parent, parent_engine, self.swap_file))?;
         self.swap_file = swap.as_raw_fd();
         self.store
             .reopen(swap, self.setup.means_in_child())

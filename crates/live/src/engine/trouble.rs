@@ -24,6 +24,13 @@ pub enum Trouble {
         /// The kernel's error.
         error: Errno,
     },
+    /// A function of the C library is not as it must be for its calls of the kernel to be seen.
+    Library {
+        /// Its name.
+        function: &'static std::ffi::CStr,
+        /// `NOENT`: it is not there, or holds no such call. Else the reason why it can't be changed.
+        error: Errno,
+    },
     /// The supervisor could not be reached.
     NoSupervisor {
         /// The cause.
@@ -56,6 +63,10 @@ impl fmt::Display for Trouble {
             Trouble::Call { what, error } => {
                 write!(out, "{what}: {error}")?;
                 show_limit(*error, out)
+            }
+            Trouble::Library { function, error } => {
+                let name = function.to_string_lossy();
+                write!(out, "`{name}` of this C library can't be followed: {error}")
             }
             Trouble::NoSupervisor { what, .. } => {
                 write!(out, "the supervisor can't be reached: {what}")

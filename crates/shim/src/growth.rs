@@ -1,0 +1,95 @@
+//! Memory that grows by small steps: told of many at a time.
+//!
+//! To tell the engine of a new range takes as long as to fill some pages. So small ones are noted
+//! here, those that touch as one, until they are worth a request; what is not managed of a process
+//! that grows by small steps is never more than that.
+//!
+//! # Invariants
+//! 1. The lock is only tried: a thread that does not get it, in a signal handler perhaps, or in a
+//!    child that was forked meanwhile, asks by itself.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tidemark_live::requests::Ask;
+
+use crate::REQUESTS;
+use crate::hooks::ASK_LIMIT;
+
+/// The number of ranges that are noted at most, ...
+const RANGES_MAX: usize = 8;
+/// ... and of bytes in all.
+const BYTES_MAX: usize = 256 << 10;
+
+/// The ranges; an empty one is none.
+static RANGES: [[AtomicUsize; 2]; RANGES_MAX] =
+    [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; RANGES_MAX];
+static LOCK: AtomicBool = AtomicBool::new(false);
+
+/// Notes that `start..end` is new.
+pub(crate) fn note(start: usize, end: usize) {
+    if end - start >= BYTES_MAX || LOCK.swap(true, Ordering::Acquire) {
+        return tell((start, end));
+    }
+    let is_noted = join(start, end);
+    let sizes = RANGES.iter().map(|range| {
+        let (from, to) = read(range);
+        to - from
+    });
+    let is_enough = !is_noted || sizes.sum::<usize>() >= BYTES_MAX;
+    let ranges = is_enough.then(take_all);
+    LOCK.store(false, Ordering::Release);
+    ranges.into_iter().flatten().for_each(tell);
+    if !is_noted {
+        tell((start, end));
+    }
+}
+
+/// Forgets all of it, in a forked child, whose engine looks for itself.
+pub(crate) fn forget() {
+    take_all();
+    LOCK.store(false, Ordering::Release);
+}
+
+/// Adds a range to one that it touches, or in a free place. False if there is none.
+fn join(start: usize, end: usize) -> bool {
+    let touches = |range: &&[AtomicUsize; 2]| {
+        let (from, to) = read(range);
+        from < to && (to == start || end == from)
+    };
+    let is_free = |range: &&[AtomicUsize; 2]| {
+        let (from, to) = read(range);
+        from == to
+    };
+    if let Some(range) = RANGES.iter().find(touches) {
+        let (from, to) = read(range);
+        write(range, (from.min(start), to.max(end)));
+        return true;
+    }
+    let free = RANGES.iter().find(is_free);
+    free.map(|range| write(range, (start, end))).is_some()
+}
+
+fn take_all() -> [(usize, usize); RANGES_MAX] {
+    let mut taken = [(0, 0); RANGES_MAX];
+    for (taken, range) in taken.iter_mut().zip(&RANGES) {
+        *taken = read(range);
+        write(range, (0, 0));
+    }
+    taken
+}
+
+fn tell((start, end): (usize, usize)) {
+    if start < end {
+        let bytes = end - start;
+        REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
+    }
+}
+
+fn read([start, end]: &[AtomicUsize; 2]) -> (usize, usize) {
+    (start.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
+}
+
+fn write(range: &[AtomicUsize; 2], (start, end): (usize, usize)) {
+    range[0].store(start, Ordering::Relaxed);
+    range[1].store(end, Ordering::Relaxed);
+}
