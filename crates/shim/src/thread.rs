@@ -80,7 +80,9 @@ impl StackSlot {
             | libc::CLONE_SIGHAND
             | libc::CLONE_THREAD
             | libc::CLONE_SYSVSEM
-            | libc::CLONE_SETTLS;
+            | libc::CLONE_SETTLS
+            // A tracer that stops what it follows would wait for pages that only we bring.
+            | libc::CLONE_UNTRACED;
         let flags = match sharing {
             Sharing::Memory => flags,
             Sharing::Files => flags | libc::CLONE_FILES,
