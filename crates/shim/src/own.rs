@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_long, c_void};
 
 use tidemark_live::requests::Ask;
-use tidemark_live::sys::{PAGE, reserve};
+use tidemark_live::sys::{Errno, PAGE, maps, reserve};
 
 use crate::forks::note_error;
 use crate::hooks::{ASK_LIMIT, keeping_errno};
@@ -120,10 +120,59 @@ pub unsafe extern "C" fn mremap(
         fail(libc::ENOMEM);
         return libc::MAP_FAILED;
     }
-    // SAFETY: passed on as it is.
-    unsafe {
-        libc::syscall(libc::SYS_mremap, start, bytes_before, bytes, flags, place) as *mut c_void
+    let (start, place) = (start as usize, place as usize);
+    let is_whole = flags & libc::MREMAP_FIXED != 0 && bytes_before == bytes;
+    let may_be_several = is_whole && REQUESTS.has_engine() && is_mapped(start);
+    let mut answer = move_memory(start, bytes_before, bytes, flags, place);
+    if answer == c_long::from(-libc::EFAULT) && may_be_several {
+        answer = keeping_errno(|| move_parts(start, bytes, flags, place)).unwrap_or(answer);
     }
+    note_error(answer) as *mut c_void
+}
+
+/// Moves a range of several mappings, one by one. Linux 6.17 and later do so in one call, but not if
+/// one of them is registered with a userfaultfd; those before that have been moved by then. `None`
+/// if there is no telling which mappings these are.
+fn move_parts(start: usize, bytes: usize, flags: c_int, place: usize) -> Option<c_long> {
+    let moved = maps::visit_within(start, start + bytes, |from, to| {
+        let answer = move_memory(from, to - from, to - from, flags, place + (from - start));
+        match answer {
+            -4095..0 => Err(Errno::from_raw_os_error(-answer as i32)),
+            _ => Ok(()),
+        }
+    });
+    match moved {
+        Ok(()) => Some(place as c_long),
+        Err(Errno::NOTTY) => None,
+        Err(error) => Some(-c_long::from(error.raw_os_error())),
+    }
+}
+
+/// The system call `mremap`.
+fn move_memory(
+    start: usize,
+    bytes_before: usize,
+    bytes: usize,
+    flags: c_int,
+    place: usize,
+) -> c_long {
+    let arguments = [start, bytes_before, bytes, flags as usize, place];
+    // SAFETY: the caller's call, or for a part of its range.
+    unsafe { system_call(libc::SYS_mremap, arguments.map(|word| word as c_long)) }
+}
+
+/// Returns true if something is mapped at `start`.
+fn is_mapped(start: usize) -> bool {
+    let mut present = 0u8;
+    let arguments = [
+        start as c_long,
+        PAGE as c_long,
+        (&raw mut present) as c_long,
+        0,
+        0,
+    ];
+    // SAFETY: one byte is written for one page.
+    unsafe { system_call(libc::SYS_mincore, arguments) == 0 }
 }
 
 /// Returns true if a mapping may not be made at the place asked for; the error number then tells

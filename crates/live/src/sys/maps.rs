@@ -129,22 +129,54 @@ impl Maps {
     }
 }
 
+/// Shows the bounds of every mapping in `start..end`, cut to that range, in the order of addresses,
+/// until `visit` answers an error. It opens a file in the calling thread's table for that time, and
+/// takes no memory. `Err(NOTTY)` before Linux 6.11.
+pub fn visit_within(
+    start: usize,
+    end: usize,
+    mut visit: impl FnMut(usize, usize) -> Result<(), Errno>,
+) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let maps = rustix::fs::open("/proc/self/maps", flags, Mode::empty())?;
+    let mut at = start;
+    while at < end {
+        let (found, error) = query(&maps, at, &mut []);
+        match error {
+            None => {}
+            Some(Errno::NOENT) => break,
+            Some(error) => return Err(error),
+        }
+        let (from, to) = (found.vma_start as usize, found.vma_end as usize);
+        if from >= end {
+            break;
+        }
+        visit(from.max(at), to.min(end))?;
+        at = to;
+    }
+    Ok(())
+}
+
 impl Maps {
     fn query(&self, at: usize, name: &mut [u8]) -> (raw::procmap_query, Option<Errno>) {
-        // SAFETY: a C struct of integers, for which zeros are a value.
-        let mut query: raw::procmap_query = unsafe { std::mem::zeroed() };
-        query.size = size_of::<raw::procmap_query>() as u64;
-        query.query_flags = Flag::PROCMAP_QUERY_COVERING_OR_NEXT_VMA as u64;
-        query.query_addr = at as u64;
-        if !name.is_empty() {
-            query.vma_name_size = u32::try_from(name.len()).unwrap_or(0);
-            query.vma_name_addr = name.as_mut_ptr() as u64;
-        }
-        // SAFETY: opcode and argument belong together; the name's buffer is as long as it says.
-        let answer =
-            unsafe { rustix::ioctl::ioctl(&self.maps, Updater::<QUERY, _>::new(&mut query)) };
-        (query, answer.err())
+        query(&self.maps, at, name)
     }
+}
+
+/// Asks about the mapping that holds `at`, or the next one above it.
+fn query(maps: &OwnedFd, at: usize, name: &mut [u8]) -> (raw::procmap_query, Option<Errno>) {
+    // SAFETY: a C struct of integers, for which zeros are a value.
+    let mut query: raw::procmap_query = unsafe { std::mem::zeroed() };
+    query.size = size_of::<raw::procmap_query>() as u64;
+    query.query_flags = Flag::PROCMAP_QUERY_COVERING_OR_NEXT_VMA as u64;
+    query.query_addr = at as u64;
+    if !name.is_empty() {
+        query.vma_name_size = u32::try_from(name.len()).unwrap_or(0);
+        query.vma_name_addr = name.as_mut_ptr() as u64;
+    }
+    // SAFETY: opcode and argument belong together; the name's buffer is as long as it says.
+    let answer = unsafe { rustix::ioctl::ioctl(maps, Updater::<QUERY, _>::new(&mut query)) };
+    (query, answer.err())
 }
 
 fn area_of(query: &raw::procmap_query, kind: Kind) -> Area {
