@@ -25,7 +25,8 @@
 //!
 //! 1. **Forks** (`shim/hooks.rs`, `FORK_LOCK`): of the program's threads, from before a fork, or a
 //!    call that the kernel permits to one thread alone, to its end. Its holder asks the engine and
-//!    waits. The engine never takes it.
+//!    waits; threads that map memory wait until it is free. The engine never takes it. A thread that
+//!    forks by the C library has that one's locks by then.
 //! 2. **The engine** (`shim/lib.rs`, `LOCK`, an [`engine::Lock`]): for one turn of the engine, or
 //!    one step of a fault that its own thread serves. A sleep, and a wait for the store in the
 //!    course of serving, come after it is given back; what the engine waits for under it (the end
@@ -34,7 +35,8 @@
 //! 3. **The workers' queue** ([`sys::workers`]): to put one transfer in, or to take one out. The
 //!    transfer itself is made without it.
 //! 4. **The list of policy modules** (`plugin/shelf.rs`): to look one up.
-//! 5. **The heap** (`shim/heap.rs`): inside the allocator alone, which takes no other.
+//! 5. **The heap** (`shim/heap.rs`): inside the allocator, which takes no other, and by a thread that
+//!    forks, from the engine's rest to the end of the system call.
 //!
 //! Beside the order, since neither is held while another is taken: the file of a layout
 //! (`shim/layout.rs`), in the constructor and at the program's exit; and the word of the first
@@ -47,7 +49,7 @@
 //!
 //! # In a forked child
 //! There is one thread, the one that forked, until it has started an engine thread. At the fork the
-//! engine was frozen: at rest, with no transfer under way, serving faults without its tables.
+//! engine was at rest: no transfer under way, no fault served ([`engine`], `fork.rs`).
 //!
 //! | lock | in the child |
 //! | --- | --- |
@@ -55,7 +57,7 @@
 //! | the engine | a thread that is not there may hold it: set free before the engine is used |
 //! | workers' queue | left as it is, with its workers: the child has a carrier of its own |
 //! | policy modules | free: taken at the start, and by an engine that is not frozen |
-//! | the heap | free: neither a frozen engine nor hand and workers take memory, nor do hooks |
+//! | the heap | held by the thread that forked, which gives it back (`resume_child`) |
 //! | layout | free: programs in step have one thread |
 //! | first thread's word | the child's first thread takes it anew (`hold_lifeline`) |
 //! | requests | emptied; a request that was on its way is the parent's |

@@ -82,8 +82,8 @@ impl Site {
         let code = unsafe { std::slice::from_raw_parts(start as *const u8, end - start) };
         let found = arch::find(code, self.call).ok_or(Errno::NOENT)?;
         let at = start + found;
-        let jump = arch::jump(at, self.entry as usize).ok_or(Errno::RANGE)?;
         self.back.store(at + arch::PLACE_BYTES, Ordering::Release);
+        let jump = arch::jump(at, self.entry as usize).ok_or(Errno::RANGE)?;
         write(at, &jump)
     }
 }
@@ -125,6 +125,161 @@ mod arch {
     }
 
     pub(super) fn flush(_: usize, _: usize) {}
+}
+
+/// A branch reaches 128 MiB, and goes back by no register: so each place has a page near the C
+/// library, which keeps the registers that it takes to call.
+#[cfg(target_arch = "aarch64")]
+mod arch {
+    use std::ffi::c_long;
+
+    use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+    use tidemark_live::sys::PAGE;
+
+    /// `svc #0`.
+    pub(super) const PLACE_BYTES: usize = 4;
+    const CALL: u32 = 0xd400_0001;
+    /// `mov x8, NUMBER` or `mov w8, NUMBER`, but for the number and the width.
+    const LOAD: u32 = 0x5280_0008;
+    const LOAD_MASK: u32 = 0x7fe0_001f;
+    /// The distance that a branch reaches, with room for the C library itself.
+    const REACH: usize = 120 << 20;
+    const STEP: usize = 64 << 10;
+
+    pub(super) fn find(code: &[u8], call: c_long) -> Option<usize> {
+        let mut is_number = false;
+        for (index, word) in code.chunks_exact(4).enumerate() {
+            let word = u32::from_le_bytes(word.try_into().expect("four bytes"));
+            if word == CALL && is_number {
+                return Some(index * 4);
+            }
+            if word & LOAD_MASK == LOAD {
+                is_number = word >> 5 & 0xffff == call as u32;
+            }
+        }
+        None
+    }
+
+    /// A branch to a page that calls `entry`, and comes back to the end of the place.
+    pub(super) fn jump(at: usize, entry: usize) -> Option<[u8; PLACE_BYTES]> {
+        let page = map_near(at)?;
+        let words = [
+            0xa9be_7bfd,                          // stp x29, x30, [sp, #-32]!
+            0xa901_47f0,                          // stp x16, x17, [sp, #16]
+            0x5800_00d0,                          // ldr x16, entry
+            0xd63f_0200,                          // blr x16
+            0xa941_47f0,                          // ldp x16, x17, [sp, #16]
+            0xa8c2_7bfd,                          // ldp x29, x30, [sp], #32
+            branch(page + 24, at + PLACE_BYTES)?, // b back
+            0xd503_201f,                          // nop
+            entry as u32,
+            (entry >> 32) as u32,
+        ];
+        // SAFETY: the page was mapped just now, writable, for this alone.
+        unsafe { (page as *mut [u32; 10]).write(words) };
+        flush(page, size_of_val(&words));
+        let rights = MprotectFlags::READ | MprotectFlags::EXEC;
+        // SAFETY: as above.
+        unsafe { rustix::mm::mprotect(page as *mut _, PAGE, rights) }.ok()?;
+        branch(at, page).map(u32::to_le_bytes)
+    }
+
+    fn branch(from: usize, to: usize) -> Option<u32> {
+        let distance = to.wrapping_sub(from) as isize >> 2;
+        let is_near = (-(1 << 25)..1 << 25).contains(&distance);
+        is_near.then_some(0x1400_0000 | distance as u32 & 0x03ff_ffff)
+    }
+
+    fn map_near(at: usize) -> Option<usize> {
+        let (start, flags) = (
+            at & !(STEP - 1),
+            MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE,
+        );
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        (1..REACH / STEP).find_map(|step| {
+            let wanted = start.checked_sub(step * STEP)? as *mut _;
+            // SAFETY: a new mapping where there is none.
+            let page = unsafe { rustix::mm::mmap_anonymous(wanted, PAGE, rights, flags) };
+            page.ok().map(|page| page as usize)
+        })
+    }
+
+    pub(super) fn flush(start: usize, bytes: usize) {
+        for at in (start..start + bytes).step_by(4) {
+            // SAFETY: has the processor read again what was written there.
+            unsafe {
+                std::arch::asm!(
+                    "dc cvau, {at}",
+                    "dsb ish",
+                    "ic ivau, {at}",
+                    "dsb ish",
+                    "isb",
+                    at = in(reg) at,
+                );
+            }
+        }
+    }
+}
+
+/// Calls a handler with the arguments of a system call, and goes back with its answer. All
+/// registers but those that the page near the C library keeps are as they were.
+#[cfg(target_arch = "aarch64")]
+macro_rules! entry {
+    ($name:ident, $handler:path, $back:ident) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
+                "stp x29, x30, [sp, #-144]!",
+                "mov x29, sp",
+                "stp x1, x2, [sp, #16]",
+                "stp x3, x4, [sp, #32]",
+                "stp x5, x6, [sp, #48]",
+                "stp x7, x8, [sp, #64]",
+                "stp x9, x10, [sp, #80]",
+                "stp x11, x12, [sp, #96]",
+                "stp x13, x14, [sp, #112]",
+                "stp x15, x18, [sp, #128]",
+                "sub sp, sp, #384",
+                "stp q0, q1, [sp]",
+                "stp q2, q3, [sp, #32]",
+                "stp q4, q5, [sp, #64]",
+                "stp q6, q7, [sp, #96]",
+                "stp q16, q17, [sp, #128]",
+                "stp q18, q19, [sp, #160]",
+                "stp q20, q21, [sp, #192]",
+                "stp q22, q23, [sp, #224]",
+                "stp q24, q25, [sp, #256]",
+                "stp q26, q27, [sp, #288]",
+                "stp q28, q29, [sp, #320]",
+                "stp q30, q31, [sp, #352]",
+                "bl {handler}",
+                "ldp q0, q1, [sp]",
+                "ldp q2, q3, [sp, #32]",
+                "ldp q4, q5, [sp, #64]",
+                "ldp q6, q7, [sp, #96]",
+                "ldp q16, q17, [sp, #128]",
+                "ldp q18, q19, [sp, #160]",
+                "ldp q20, q21, [sp, #192]",
+                "ldp q22, q23, [sp, #224]",
+                "ldp q24, q25, [sp, #256]",
+                "ldp q26, q27, [sp, #288]",
+                "ldp q28, q29, [sp, #320]",
+                "ldp q30, q31, [sp, #352]",
+                "add sp, sp, #384",
+                "ldp x1, x2, [sp, #16]",
+                "ldp x3, x4, [sp, #32]",
+                "ldp x5, x6, [sp, #48]",
+                "ldp x7, x8, [sp, #64]",
+                "ldp x9, x10, [sp, #80]",
+                "ldp x11, x12, [sp, #96]",
+                "ldp x13, x14, [sp, #112]",
+                "ldp x15, x18, [sp, #128]",
+                "ldp x29, x30, [sp], #144",
+                "ret",
+                handler = sym $handler,
+            )
+        }
+    };
 }
 
 /// Calls a handler with the arguments of a system call, and goes back with its answer. All
