@@ -25,6 +25,8 @@ const GIVEN_UP: u32 = 4;
 
 /// Marks the kind of a request that nobody waits for.
 const UNANSWERED: u32 = 1 << 31;
+/// Marks one that is answered later.
+const HELD: u32 = 1 << 30;
 
 /// Something asked of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -280,6 +282,9 @@ impl Requests {
             match slot.state.load(Ordering::Acquire) {
                 POSTED => {
                     let kind = slot.kind.load(Ordering::Relaxed) & !UNANSWERED;
+                    if kind & HELD != 0 {
+                        continue;
+                    }
                     let first = slot.first.load(Ordering::Relaxed);
                     let second = slot.second.load(Ordering::Relaxed);
                     let ask = unpack(kind, first, second);
@@ -287,11 +292,19 @@ impl Requests {
                         return Some((Taken(number), ask));
                     }
                 }
-                GIVEN_UP => slot.state.store(FREE, Ordering::Release),
+                // One that is held is freed by its answer.
+                GIVEN_UP if slot.kind.load(Ordering::Relaxed) & HELD == 0 => {
+                    slot.state.store(FREE, Ordering::Release);
+                }
                 _ => {}
             }
         }
         None
+    }
+
+    /// Keeps a request that was taken from being taken again before it is answered. Engine only.
+    pub fn hold(&self, taken: Taken) {
+        self.slots[taken.0].kind.fetch_or(HELD, Ordering::Relaxed);
     }
 
     /// Answers a request. Engine only.
@@ -410,6 +423,24 @@ mod tests {
             Requests::new().ask(Ask::Finish, Duration::from_secs(9)),
             None
         );
+    }
+
+    #[test]
+    fn a_request_that_is_held_is_taken_once_and_its_place_is_kept_until_its_answer() {
+        let table = Requests::new();
+        table.set_engine(1, None);
+        let slot = &table.slots[0];
+        slot.kind.store(pack(Ask::Finish).0, Ordering::Relaxed);
+        slot.state.store(POSTED, Ordering::Release);
+        let (taken, _) = table.take().unwrap();
+        table.hold(taken);
+        assert_eq!(table.take(), None);
+        // Whoever asked has given up: its place must not go to another before it is answered.
+        slot.state.store(GIVEN_UP, Ordering::Release);
+        assert_eq!(table.take(), None);
+        assert_eq!(slot.state.load(Ordering::Acquire), GIVEN_UP);
+        table.answer(taken, 0);
+        assert_eq!(slot.state.load(Ordering::Acquire), FREE);
     }
 
     #[test]

@@ -118,7 +118,14 @@ fn map(
     if own::refuses_place(start, bytes, flags) {
         return c_long::from(-libc::ENOMEM);
     }
-    let (rights, kind, file) = (rights.into(), flags.into(), file.into());
+    // Pages come as they are touched: all at once they might be more than the budget.
+    let is_own = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0;
+    let is_paged = is_own && flags & libc::MAP_LOCKED == 0 && is_followed();
+    let kind = c_long::from(match is_paged {
+        true => flags & !libc::MAP_POPULATE,
+        false => flags,
+    });
+    let (rights, file) = (rights.into(), file.into());
     let arguments = [start as c_long, bytes as c_long, rights, kind, file, offset];
     // SAFETY: the caller's call.
     unsafe { system_call_of_six(libc::SYS_mmap, arguments) }

@@ -65,10 +65,6 @@ const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
 /// The time that a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
-/// Memory that is not managed is worth a line beyond this part of the budget, as a divisor, ...
-const UNMANAGED_SHARE: u64 = 8;
-/// ... and beyond this.
-const UNMANAGED_BYTES_LEAST: u64 = 4 << 20;
 
 /// The processes of a run.
 pub struct Tree {
@@ -96,8 +92,6 @@ pub struct Tree {
     unsettled_since: Instant,
     /// The most memory processes had at one time that was not managed, and that was.
     unmanaged_bytes_peak: u64,
-    /// True if it was said how much is not managed.
-    has_said_unmanaged: bool,
     managed_bytes_peak: u64,
     /// The most memory that engines themselves had at one time.
     engine_bytes_peak: u64,
@@ -190,7 +184,6 @@ impl Tree {
             is_settled: true,
             unsettled_since: Instant::now(),
             unmanaged_bytes_peak: 0,
-            has_said_unmanaged: false,
             managed_bytes_peak: 0,
             engine_bytes_peak: 0,
             requests: Requests::default(),
@@ -608,26 +601,8 @@ impl Tree {
         let (unmanaged, managed) = (sum(Counter::UnmanagedBytesNow), sum(Counter::ManagedBytes));
         let unmanaged: u64 = unmanaged + self.strangers.resident_bytes();
         self.unmanaged_bytes_peak = self.unmanaged_bytes_peak.max(unmanaged);
-        let budget = u64::from(self.shared.frames_total()) * tidemark_live::sys::PAGE as u64;
-        if unmanaged > (budget / UNMANAGED_SHARE).max(UNMANAGED_BYTES_LEAST) {
-            self.say_unmanaged(unmanaged);
-        }
         self.managed_bytes_peak = self.managed_bytes_peak.max(managed);
         self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
-    }
-
-    /// Says once that much memory is beside the budget.
-    fn say_unmanaged(&mut self, bytes: u64) {
-        if !std::mem::replace(&mut self.has_said_unmanaged, true) {
-            let note = format!(
-                "{} MiB of memory can't be managed, and are in use beside `--memory`: stacks, \
-                 executable or shared memory, private pages of files, or unmanaged programs; \
-                 `--summary` shows them by process",
-                bytes >> 20
-            );
-            tidemark_live::engine::say(&note);
-            self.told.push(note);
-        }
     }
 
     /// Lets a newcomer run unmanaged, and notes it.

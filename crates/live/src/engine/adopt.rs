@@ -3,8 +3,9 @@
 use tidemark_core::id::{PAGE_BYTES, VirtPage};
 use tidemark_core::time::Time;
 
-use super::{Engine, page_of};
+use super::{Engine, page_of, say};
 use crate::ranges::Ranges;
+use crate::requests::{Requests, Taken};
 use crate::shared::Counter;
 use crate::sys::{PAGE, status};
 
@@ -28,6 +29,12 @@ const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
 const MEASURE_NS: u64 = 100_000_000;
 /// ... and how many times longer than that takes it is not, at least.
 const MEASURE_COSTS: u64 = 100;
+/// Memory that is not managed is worth a line beyond this part of the budget, as a divisor, ...
+const UNMANAGED_SHARE: u64 = 8;
+/// ... beyond this many bytes ...
+const UNMANAGED_BYTES_LEAST: u64 = 4 << 20;
+/// ... and after this time: what is new is taken over by then.
+const UNMANAGED_NS_LEAST: u64 = 500_000_000;
 /// The time after which adoption is tried again when there was no frame: twice as late each time in
 /// a row, ...
 const RETRY_NS: u64 = 1_000_000;
@@ -46,6 +53,13 @@ pub(super) struct Adoption {
     size_pages: u64,
     /// The time at which memory that is not managed is measured next.
     next_measure: Time,
+    /// Since when much is not managed.
+    unmanaged_since: Option<Time>,
+    /// True if that was said.
+    has_said_unmanaged: bool,
+    /// Threads that wait until a range is accounted for: what they fill is not to be more than can
+    /// be taken over meanwhile.
+    holding: Vec<(Taken, usize, usize)>,
     retry_at: Time,
     retry_ns: u64,
     gone_before: u64,
@@ -64,6 +78,9 @@ impl Adoption {
             pause_ns: SCAN_NS_LEAST,
             size_pages: 0,
             next_measure: Time(0),
+            unmanaged_since: None,
+            has_said_unmanaged: false,
+            holding: Vec::new(),
             retry_at: Time(0),
             retry_ns: RETRY_NS,
             gone_before: 0,
@@ -82,6 +99,25 @@ impl Adoption {
             Some((_, from, to)) if *from <= start && end <= *to => {}
             _ => self.later.push((now.after_ns(LATER_NS), start, end)),
         }
+    }
+
+    /// Has a request answered when all of a range is accounted for.
+    pub(super) fn hold(&mut self, taken: Taken, start: usize, end: usize) {
+        self.holding.push((taken, start, end));
+    }
+
+    /// Forgets who waits: in a forked child these are threads of its parent.
+    pub(super) fn forget_holding(&mut self) {
+        self.holding.clear();
+    }
+
+    /// Takes a request of which all is accounted for.
+    fn take_held(&mut self) -> Option<Taken> {
+        let is_over = |(_, start, end): &(Taken, usize, usize)| {
+            self.unsettled.collect_overlaps(*start, *end).is_empty()
+        };
+        let over = self.holding.iter().position(is_over)?;
+        Some(self.holding.swap_remove(over).0)
     }
 
     /// Forgets a range.
@@ -117,7 +153,14 @@ impl Adoption {
 
 impl Engine {
     /// Looks for new memory and takes over what is found, if it is time.
-    pub(super) fn look_for_memory(&mut self) {
+    pub(super) fn look_for_memory(&mut self, requests: &Requests) {
+        self.look_for_pages();
+        while let Some(taken) = self.adoption.take_held() {
+            requests.answer(taken, 0);
+        }
+    }
+
+    fn look_for_pages(&mut self) {
         self.notice_gone_pages();
         while let Some(&(due, start, end)) = self.adoption.later.first() {
             if due > self.now {
@@ -178,6 +221,29 @@ impl Engine {
         self.gauges.set(Counter::UnmanagedBytesNow, unmanaged);
         let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesPeak));
         self.gauges.set(Counter::UnmanagedBytesPeak, most);
+        // What is locked has a line of its own.
+        self.note_unmanaged(unmanaged.saturating_sub(self.scanner.locked().bytes() as u64));
+    }
+
+    /// Says once that much memory of this process is beside the budget.
+    fn note_unmanaged(&mut self, bytes: u64) {
+        let budget = self.shared.frames_total() * PAGE_BYTES;
+        if bytes <= (budget / UNMANAGED_SHARE).max(UNMANAGED_BYTES_LEAST) {
+            self.adoption.unmanaged_since = None;
+            return;
+        }
+        let since = *self.adoption.unmanaged_since.get_or_insert(self.now);
+        if self.adoption.has_said_unmanaged || self.now.since_ns(since) < UNMANAGED_NS_LEAST {
+            return;
+        }
+        self.adoption.has_said_unmanaged = true;
+        say(&format!(
+            "{} ({}): {} MiB of its memory can't be managed, and are in use beside `--memory`: \
+             stacks, executable memory, shared memory, or private pages of files",
+            self.setup.name,
+            self.own_process,
+            bytes >> 20
+        ));
     }
 
     /// Reads the list of mappings and takes over what can be managed.
@@ -245,6 +311,9 @@ impl Engine {
     }
 
     fn put_adoption_off(&mut self) {
+        if !self.adoption.holding.is_empty() {
+            self.adoption.retry_ns = RETRY_NS;
+        }
         self.adoption.retry_at = self.now.after_ns(self.adoption.retry_ns);
         self.adoption.retry_ns = (self.adoption.retry_ns * 2).min(RETRY_NS_MOST);
     }

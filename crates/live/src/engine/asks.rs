@@ -25,11 +25,12 @@ impl Engine {
                 self.take_over_new(start, start + bytes);
                 requests.answer(taken, 0);
             }
+            Ask::Look { .. } if self.setup.is_in_step => requests.answer(taken, 0),
             Ask::Look { start, bytes } => {
-                if !self.setup.is_in_step {
-                    self.take_over_within(start, start + bytes);
-                }
-                requests.answer(taken, 0);
+                self.take_over_within(start, start + bytes);
+                // It has been filled already, and the thread may fill more as soon as it goes on.
+                requests.hold(taken);
+                self.adoption.hold(taken, start, start + bytes);
             }
             Ask::Leave { start, bytes } => {
                 self.leave_alone(start, start + bytes);

@@ -43,6 +43,11 @@ impl Waiting {
         !self.again.is_empty()
     }
 
+    /// Returns true if some faults have been read and not looked at.
+    pub(super) fn has_arrived(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
     /// Has all faults that have arrived begin to wait at `now`.
     pub(super) fn renew(&mut self, now: Time) {
         self.arrived

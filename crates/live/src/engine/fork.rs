@@ -397,6 +397,7 @@ impl Engine {
         self.record
             .store(index.0, std::sync::atomic::Ordering::Relaxed);
         self.waiting.clear();
+        self.adoption.forget_holding();
         self.open_in_child(index, parent_engine, is_at_socket)?;
         // The copy speaks of the parent's threads, and of where the parent's engine was.
         self.place = Place::new(self.setup.cpu_finder, self.shared.disk_processor());

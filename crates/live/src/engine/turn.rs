@@ -130,7 +130,7 @@ impl Engine {
         }
         self.follow_budget();
         self.take_unassigned(0);
-        self.look_for_memory();
+        self.look_for_memory(requests);
         self.look_outside();
         self.recall();
         self.machine.retry_deferred();
@@ -239,6 +239,10 @@ impl Engine {
     }
 
     pub(super) fn pause(&mut self, now: Time) -> u64 {
+        if self.waiting.has_arrived() {
+            // They came while the engine was at rest.
+            return 0;
+        }
         if self.is_retrying() {
             return self.retry_ns();
         }
@@ -265,6 +269,7 @@ impl Engine {
     /// The same in step, where nothing is under way between two turns, and no memory is looked for.
     pub(super) fn pause_in_step(&self) -> u64 {
         match self.is_retrying() {
+            _ if self.waiting.has_arrived() => 0,
             true => self.retry_ns(),
             false => SLEEP_NS_MOST,
         }
