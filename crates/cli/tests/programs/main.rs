@@ -14,6 +14,7 @@
 mod actions;
 mod built;
 mod child;
+mod churn;
 mod compiler;
 mod compress;
 mod ends;

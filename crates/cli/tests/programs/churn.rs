@@ -1,0 +1,183 @@
+//! Programs that change their address space from several threads while they fork, and check each
+//! page: at random ([`churn.c`](CHURN)), and as what was lost once ([`beside.c`](BESIDE)).
+//!
+//! A minute in all, of fixed seeds and of fresh ones; at full size an hour. `TIDEMARK_SEED=7`
+//! repeats one. Each run is said before it starts, as the command that repeats it.
+
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::built::Built;
+use super::trial::Statistics;
+use super::{child, needs};
+
+const CHURN: &str = include_str!("churn.c");
+const BESIDE: &str = include_str!("beside.c");
+
+/// The time that a run may take beyond its own: to page in what is checked at the end, on a machine
+/// that does other things.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// One way to run `churn`.
+#[derive(Clone, Copy)]
+struct Kind {
+    store: &'static str,
+    memory: &'static str,
+    threads: u32,
+    /// What it fills at most.
+    mebibytes: u32,
+    /// Far more than there is memory for.
+    is_tight: bool,
+}
+
+const fn tight(store: &'static str, memory: &'static str, threads: u32, mebibytes: u32) -> Kind {
+    Kind {
+        store,
+        memory,
+        threads,
+        mebibytes,
+        is_tight: true,
+    }
+}
+
+const fn ample(store: &'static str, threads: u32, mebibytes: u32) -> Kind {
+    Kind {
+        store,
+        memory: "200M",
+        threads,
+        mebibytes,
+        is_tight: false,
+    }
+}
+
+const KINDS: [Kind; 24] = [
+    tight("compressed+file", "12M", 1, 40),
+    tight("compressed+file", "20M", 2, 60),
+    tight("compressed+file", "30M", 4, 60),
+    tight("compressed+file", "40M", 8, 80),
+    tight("file", "12M", 1, 40),
+    tight("file", "20M", 2, 60),
+    tight("file", "30M", 4, 60),
+    tight("file", "40M", 8, 80),
+    // There is nowhere else for pages to go: what is compressed has to fit, and so has what
+    // children change.
+    tight("compressed", "16M", 1, 24),
+    tight("compressed", "28M", 2, 24),
+    tight("compressed", "80M", 4, 24),
+    tight("compressed", "128M", 8, 24),
+    ample("compressed+file", 1, 60),
+    ample("compressed+file", 2, 60),
+    ample("compressed+file", 4, 60),
+    ample("compressed+file", 8, 60),
+    ample("file", 1, 60),
+    ample("file", 2, 60),
+    ample("file", 4, 60),
+    ample("file", 8, 60),
+    ample("compressed", 1, 32),
+    ample("compressed", 2, 32),
+    ample("compressed", 4, 32),
+    ample("compressed", 8, 32),
+];
+
+#[test]
+fn every_page_is_what_a_thread_wrote_while_others_change_memory_and_fork() {
+    let Some(program) = Built::new("churn", CHURN) else {
+        return;
+    };
+    let (milliseconds, in_all) = needs::size((1700, 1), (10_000, 2700));
+    let named = std::env::var("TIDEMARK_SEED").ok();
+    let named = named.map(|seed| seed.parse().expect("`TIDEMARK_SEED` is a number"));
+    let (begun, in_all) = (Instant::now(), Duration::from_secs(in_all));
+    let mut fixed = 0;
+    while begun.elapsed() < in_all {
+        for kind in KINDS {
+            fixed += 1;
+            let chosen = if fixed % 2 == 0 { fixed } else { fresh_seed() };
+            run(&program, kind, named.unwrap_or(chosen), milliseconds);
+        }
+    }
+}
+
+fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.expect("it is later than 1970").as_micros() as u64 % 1_000_000_000
+}
+
+fn run(program: &Built, kind: Kind, seed: u64, milliseconds: u64) {
+    let statistics = program.scratch.join("statistics.json");
+    let mut command = Command::new(needs::tidemark());
+    let (memory, store) = (kind.memory, kind.store);
+    command.args(["run", "--memory", memory, "--store", store, "--stats"]);
+    command.arg(&statistics).arg("--").arg(&program.path);
+    let numbers = [
+        seed,
+        milliseconds,
+        kind.threads.into(),
+        kind.mebibytes.into(),
+    ];
+    command.args(numbers.map(|number| number.to_string()));
+    command.current_dir(program.scratch.path());
+    let what = format!(
+        "tidemark run --memory {memory} --store {store} -- ./churn {seed} {milliseconds} {} {} \
+         (cc -O1 -pthread -o churn crates/cli/tests/programs/churn.c)",
+        kind.threads, kind.mebibytes
+    );
+    println!("{what}");
+    let limit = LIMIT + Duration::from_millis(milliseconds);
+    let outcome = child::run(command, &program.scratch.join("out"), limit);
+    let said = outcome.output_text() + &outcome.errors_text();
+    assert!(
+        outcome.status.success(),
+        "{what}: {}:\n{said}",
+        outcome.status
+    );
+    println!("  {}", said.trim_end());
+    let total = Statistics::read(&statistics, &what, &outcome);
+    total.check(&what);
+    assert!(
+        !kind.is_tight || total.field("page_outs") > 0,
+        "{what}: nothing was paged; is it managed at all?"
+    );
+}
+
+#[test]
+fn found_a0_discarded_pages_stay_empty_beside_a_thread_that_forks() {
+    beside("discard");
+}
+
+#[test]
+fn found_a0_moved_pages_stay_what_they_are_beside_a_thread_that_forks() {
+    beside("move");
+}
+
+#[test]
+fn pages_mapped_anew_are_empty_beside_a_thread_that_forks() {
+    beside("unmap");
+    beside("replace");
+}
+
+/// Runs `beside` in two fifths of what it goes through, by each store that has room for that.
+fn beside(way: &str) {
+    let Some(program) = Built::new(&format!("beside-{way}"), BESIDE) else {
+        return;
+    };
+    let milliseconds = needs::size(1500, 100_000_u64);
+    let limit = LIMIT + Duration::from_millis(milliseconds);
+    for store in ["compressed+file", "file", "compressed"] {
+        let mut command = Command::new(needs::tidemark());
+        command.args(["run", "--memory", "16M", "--store", store, "--"]);
+        command
+            .arg(&program.path)
+            .args([way, &milliseconds.to_string()]);
+        let what =
+            format!("tidemark run --memory 16M --store {store} -- ./beside {way} {milliseconds}");
+        println!("{what}");
+        let outcome = child::run(command, &program.scratch.join("out"), limit);
+        let (said, errors) = (outcome.output_text(), outcome.errors_text());
+        assert_eq!(
+            said, "0 pages wrong, 0 children bad\n",
+            "{what}: it wrote:\n{errors}"
+        );
+        outcome.expect_success(&what);
+    }
+}
