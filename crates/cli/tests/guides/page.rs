@@ -141,6 +141,7 @@ fn comment(text: &str) -> &str {
 }
 
 fn when(comment: &str) -> When {
+    let comment = comment.to_lowercase();
     let mut words = comment.split(|byte: char| !byte.is_alphanumeric() && !"-_".contains(byte));
     let is_long = |word| matches!(word, "minutes" | "hour" | "hours" | "acceptance");
     if words.clone().any(is_long) {
@@ -185,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_comment_in_the_first_line_is_for_the_whole_block() {
-        let commands = of("```console\n# half an hour in all\n$ one\n$ two   # status 3\n```");
+        let commands = of("```console\n# Minutes: all of it.\n$ one\n$ two   # status 3\n```");
         assert!(commands.iter().all(|one| one.when == When::Acceptance));
         assert_eq!((commands[0].status, commands[1].status), (0, 3));
     }

@@ -1,6 +1,7 @@
 //! What a page prints as a pattern: numbers that vary, and text that is left out.
 //!
-//! Lines are compared without the spaces and rules that only align them.
+//! Lines are compared without the spaces and rules that only align them. A table whose head ends
+//! with `…` is cut there on the page.
 
 /// Text that is left out, within a line; a line of its own stands for any lines.
 const LEFT_OUT: char = '…';
@@ -25,7 +26,8 @@ pub fn rewritten(page: &[String], printed: &str) -> Option<Vec<String>> {
     if agrees(page, printed) {
         return None;
     }
-    let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
+    let printed = cut_like(page, printed);
+    let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
     let mut lines = Vec::new();
     let (mut at, mut is_left_out) = (0, false);
     for line in page {
@@ -50,6 +52,36 @@ fn put_between(lines: &mut Vec<String>, between: &[&str], is_left_out: bool) {
         true => lines.push(LEFT_OUT.to_string()),
         false => lines.extend(between.iter().map(|line| (*line).to_owned())),
     }
+}
+
+/// The lines printed, with tables cut where the page cuts them.
+fn cut_like(page: &[String], printed: &str) -> Vec<String> {
+    let mut width = None;
+    let mut cut = Vec::new();
+    for line in printed.trim_end().lines().map(str::trim_end) {
+        let head = page.iter().find(|head| is_cut(head) && has_shape(head, line));
+        let last = head.and_then(|head| head.split_whitespace().rev().nth(1));
+        if let Some((before, last)) = last.and_then(|last| Some((line.find(last)?, last))) {
+            let chars = line[..before + last.len()].chars().count();
+            width = is_row(line).then_some(chars);
+            cut.push(format!("{} {LEFT_OUT}", &line[..before + last.len()]));
+            continue;
+        }
+        width = width.filter(|_| is_row(line));
+        let kept: String = line.chars().take(width.unwrap_or(usize::MAX)).collect();
+        cut.push(kept.trim_end().to_owned());
+    }
+    cut
+}
+
+/// Returns true for a line that ends with what is left out, and has more.
+fn is_cut(line: &str) -> bool {
+    line.ends_with(LEFT_OUT) && line.trim() != "…"
+}
+
+/// Returns true for a line of a table.
+fn is_row(line: &str) -> bool {
+    line.starts_with([' ', '─'])
 }
 
 /// Returns true if two lines differ in their numbers and their alignment alone.
@@ -91,11 +123,6 @@ fn marked_like(line: &str, marked: &str) -> String {
         text.push(byte);
         before = byte;
     }
-    let width = marked.chars().count();
-    if marked.ends_with(LEFT_OUT) && text.chars().count() > width {
-        text = text.chars().take(width - 1).collect();
-        text = format!("{} {LEFT_OUT}", text.trim_end());
-    }
     text
 }
 
@@ -104,7 +131,14 @@ fn is_of_number(byte: char) -> bool {
 }
 
 fn trimmed(page: &[String]) -> Vec<String> {
-    let lines = page.iter().map(|line| normal(line));
+    let mut is_in_cut_table = false;
+    let lines = page.iter().map(|line| {
+        is_in_cut_table = is_row(line) && (is_in_cut_table || is_cut(line));
+        match is_in_cut_table && !line.ends_with(LEFT_OUT) {
+            true => format!("{} {LEFT_OUT}", normal(line)),
+            false => normal(line),
+        }
+    });
     let mut lines: Vec<String> = lines.skip_while(String::is_empty).collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
@@ -226,11 +260,21 @@ mod tests {
 
     #[test]
     fn rewriting_keeps_the_marks_and_what_was_left_out() {
-        let before = page("run 1\n…\n in ~1.2 s   5 pages\nlast …");
+        let before = page("run 1\n…\n in ~1.2 s   5 pages\nlast one …");
         let after = rewritten(&before, "run 2\nx\n in 3.4 s   6 pages\nlast one of all").unwrap();
         assert_eq!(after[..3], page("run 2\n…\n in ~3.4 s   6 pages"));
         assert!(agrees(&after, "run 2\nx\n in 3.5 s   6 pages\nlast one of all"));
-        assert!(rewritten(&before, "run 1\n in 9 s   5 pages\nlast").is_none());
+        assert!(rewritten(&before, "run 1\n in 9 s   5 pages\nlast one").is_none());
+    }
+
+    #[test]
+    fn a_table_is_cut_where_its_head_is() {
+        let before = page(" name   pages …\n──────\n one        5\nover");
+        let printed = " name   pages   more\n────────────────\n one        6      7\nover";
+        assert!(!agrees(&before, printed));
+        let after = rewritten(&before, printed).unwrap();
+        assert_eq!(after, page(" name   pages …\n─────────────\n one        6\nover"));
+        assert!(agrees(&after, printed));
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Sessions: the commands of one page, typed into one shell.
 
-use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -106,39 +105,31 @@ pub fn run(page: &Page, prologue: &[String]) -> Option<Vec<Option<Outcome>>> {
     Some(runs.iter().enumerate().map(outcome).collect())
 }
 
-/// A folder that looks like the clone: the repository's own entries, and what the build made. At
-/// full size it is a clone, because commands build there and change files.
+/// A copy of the repository, in which commands may change files, with what the build made. At full
+/// size commands build there, so that it has copies of that, too.
 fn make_clone(folder: &Folder) {
-    let clone = folder.0.join("clone");
     let built = needs::tidemark().parent().expect("it lies in a folder");
-    if needs::is_full() {
-        let folders = [root(), built.to_owned(), clone];
-        let mut copy = std::process::Command::new("bash");
-        copy.arg("-euc").arg(FULL_CLONE).arg("bash").args(folders);
-        assert!(copy.status().unwrap().success(), "{copy:?}");
-        return;
-    }
-    std::fs::create_dir_all(clone.join("target")).unwrap();
-    for entry in std::fs::read_dir(root()).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_name() != "target" && entry.file_name() != ".git" {
-            symlink(entry.path(), clone.join(entry.file_name())).unwrap();
-        }
-    }
-    for profile in ["release", "debug"] {
-        symlink(built, clone.join("target").join(profile)).unwrap();
-    }
-    symlink(built.join("../kernel"), clone.join("target/kernel")).unwrap();
+    let mut copy = std::process::Command::new("bash");
+    copy.args(["-euc", CLONE, "bash"])
+        .args([&root(), built, &folder.0.join("clone")])
+        .env("IS_FULL", needs::is_full().to_string());
+    assert!(copy.status().unwrap().success(), "{copy:?}");
 }
 
-/// Clones the folder `$1` to `$3`, with copies of what is in the folder of programs `$2`.
-const FULL_CLONE: &str = r#"
-git clone --quiet "$1" "$3"
+/// Copies the repository `$1` to `$3`, with what is in the folder of programs `$2`.
+const CLONE: &str = r#"
+mkdir -p "$3/target" "$3/.git"
+cd "$1"
+git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory "$3"
+cd "$3/target"
+[[ ! -d $2/../kernel ]] || ln -s "$2/../kernel" .
 for profile in release debug; do
-    mkdir -p "$3/target/$profile"
-    cp "$2/tidemark" "$2"/libtidemark_*.so "$3/target/$profile"
+    ln -s "$2" $profile
+    [[ $IS_FULL == true ]] || continue
+    rm $profile && mkdir $profile
+    cp "$2/tidemark" "$2"/libtidemark_*.so $profile
 done
-[[ ! -d $2/../kernel ]] || cp -r "$2/../kernel" "$3/target"
+[[ $IS_FULL == false || ! -d kernel ]] || { cp -rL kernel copy && rm kernel && mv copy kernel; }
 "#;
 
 fn is_run(command: &Command) -> bool {
@@ -207,12 +198,16 @@ fn await_end(shell: &mut Child, limit: Duration) {
     shell.wait().unwrap();
 }
 
+/// Reads the end of a command, which has seen the page's own folder by the name that pages use.
 fn read(folder: &Path, number: usize) -> Outcome {
+    let own = folder.join("tmp").display().to_string();
     let file = |what: &str| -> PathBuf { folder.join(format!("ends/{number}.{what}")) };
     let status = std::fs::read_to_string(file("status")).ok();
     let printed = std::fs::read(file("printed")).unwrap_or_default();
     Outcome {
         status: status.and_then(|status| status.trim().parse().ok()),
-        printed: String::from_utf8_lossy(&printed).replace('\r', ""),
+        printed: String::from_utf8_lossy(&printed)
+            .replace('\r', "")
+            .replace(&own, TMP),
     }
 }

@@ -303,7 +303,7 @@ fn a_program_without_constants_runs_and_a_segment_out_of_place_is_named() {
     let mut bytes = std::fs::read(folder.path("three")).unwrap();
     bytes[64 + 16] = 0x10;
     std::fs::write(folder.path("three"), bytes).unwrap();
-    let text = console_at_end(&folder, "--with three -- three", 2);
+    let text = super::console_at_end(&folder, "--with three -- three", 2);
     assert!(text.contains("its segment 0 is at 0x400010"), "{text}");
 }
 
