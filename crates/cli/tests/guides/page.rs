@@ -120,6 +120,7 @@ fn is_complete(text: &str) -> bool {
         let mark = mark.split('\'').next();
         return text.lines().any(|line| Some(line) == mark);
     }
+    let text = text.strip_suffix(comment(text)).unwrap_or(text).trim_end();
     let quotes = text.matches('\'').count();
     !text.ends_with('\\') && (!is_loop || has_end || text.contains("; done")) && quotes % 2 == 0
 }
@@ -193,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_comment_names_the_program_that_a_command_needs() {
-        let commands = of("```console\n$ clang-14 x.c   # needs clang-14\n```");
+        let commands = of("```console\n$ clang-14 x.c   # needs clang-14, Debian's\n$ two\n```");
+        assert_eq!(commands.len(), 2);
         assert_eq!(commands[0].when, When::With("clang-14".into()));
     }
 

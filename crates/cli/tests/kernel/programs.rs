@@ -279,7 +279,8 @@ fn build_user(folder: &Folder, name: &str, source: &str) {
         .arg("-T")
         .arg(user.join("program.ld"))
         .args(["-o", name, "program.c"])
-        .arg(user.join("kernel.c"))
+        .args([user.join("kernel.c"), user.join("text.c")])
+        .arg("-fno-tree-loop-distribute-patterns")
         .current_dir(&folder.0)
         .output()
         .unwrap();
