@@ -74,7 +74,9 @@ impl fmt::Display for Unfit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unfit::NoExecutable => write!(out, "it is no static ELF executable for x86-64"),
-            Unfit::NoHeaders => write!(out, "the headers of its segments end behind its first page"),
+            Unfit::NoHeaders => {
+                write!(out, "the headers of its segments end behind its first page")
+            }
             Unfit::Segment(number, fault) => write!(out, "its segment {number} {fault}"),
             Unfit::Unmappable => write!(out, "its segments overlap"),
         }
@@ -94,7 +96,10 @@ impl fmt::Display for Fault {
                 "has {bytes} bytes at {address:#x}; programs lie from {LEAST:#x} to {MAPPED:#x}"
             ),
             Fault::Cut { offset, bytes } => {
-                write!(out, "has {bytes} bytes from byte {offset} on; the file ends before")
+                write!(
+                    out,
+                    "has {bytes} bytes from byte {offset} on; the file ends before"
+                )
             }
             Fault::Tail { in_file, in_memory } => write!(
                 out,
@@ -160,7 +165,13 @@ impl Header {
     }
 
     fn segment(&self, file_bytes: u64) -> Result<Segment, Fault> {
-        let Header { offset, address, in_file, in_memory, .. } = *self;
+        let Header {
+            offset,
+            address,
+            in_file,
+            in_memory,
+            ..
+        } = *self;
         if !address.is_multiple_of(PAGE_BYTES) || !offset.is_multiple_of(PAGE_BYTES) {
             return Err(Fault::Place { offset, address });
         }
@@ -169,7 +180,10 @@ impl Header {
             let bytes = in_memory;
             return Err(Fault::Address { address, bytes });
         }
-        if offset.checked_add(in_file).is_none_or(|end| end > file_bytes) {
+        if offset
+            .checked_add(in_file)
+            .is_none_or(|end| end > file_bytes)
+        {
             let bytes = in_file;
             return Err(Fault::Cut { offset, bytes });
         }

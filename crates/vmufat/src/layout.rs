@@ -331,7 +331,10 @@ mod tests {
             let layout = Layout::new(blocks).unwrap().without_hidden();
             let mut root = layout.root_block(Timestamp::from_unix(0));
             let fat_first = layout.fat_last() + 1 - layout.fat_blocks();
-            for (at, word) in [(FAT_AT, fat_first), (DIRECTORY_AT, layout.directory_first())] {
+            for (at, word) in [
+                (FAT_AT, fat_first),
+                (DIRECTORY_AT, layout.directory_first()),
+            ] {
                 root[at..at + 2].copy_from_slice(&word.to_le_bytes());
             }
             assert_eq!(Layout::parse(&root, blocks), Ok(layout));

@@ -115,7 +115,9 @@ fn commands(lines: &[String]) -> Vec<Command> {
 fn is_complete(text: &str) -> bool {
     let first = text.trim_start().split_whitespace().next();
     let is_loop = matches!(first, Some("for" | "while"));
-    let has_end = text.lines().any(|line| line.trim_start().starts_with("done"));
+    let has_end = text
+        .lines()
+        .any(|line| line.trim_start().starts_with("done"));
     if let Some((_, mark)) = text.split_once("<<'") {
         let mark = mark.split('\'').next();
         return text.lines().any(|line| Some(line) == mark);
@@ -144,7 +146,7 @@ fn comment(text: &str) -> &str {
 fn when(comment: &str) -> When {
     let comment = comment.to_lowercase();
     let mut words = comment.split(|byte: char| !byte.is_alphanumeric() && !"-_".contains(byte));
-    let is_long = |word| matches!(word, "minutes" | "hour" | "hours" | "acceptance");
+    let is_long = |word| matches!(word, "minute" | "minutes" | "hour" | "hours" | "acceptance");
     if words.clone().any(is_long) {
         return When::Acceptance;
     }

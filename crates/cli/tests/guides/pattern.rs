@@ -59,7 +59,9 @@ fn cut_like(page: &[String], printed: &str) -> Vec<String> {
     let mut width = None;
     let mut cut = Vec::new();
     for line in printed.trim_end().lines().map(str::trim_end) {
-        let head = page.iter().find(|head| is_cut(head) && has_shape(head, line));
+        let head = page
+            .iter()
+            .find(|head| is_cut(head) && has_shape(head, line));
         let last = head.and_then(|head| head.split_whitespace().rev().nth(1));
         if let Some((before, last)) = last.and_then(|last| Some((line.find(last)?, last))) {
             let chars = line[..before + last.len()].chars().count();
@@ -233,7 +235,10 @@ mod tests {
 
     #[test]
     fn numbers_without_a_mark_are_to_be_the_same() {
-        assert!(agrees(&page("misses   12\n────"), "misses 12\n──────────\n\n"));
+        assert!(agrees(
+            &page("misses   12\n────"),
+            "misses 12\n──────────\n\n"
+        ));
         assert!(!agrees(&page("misses 12"), "misses 13"));
         assert!(!agrees(&page("misses 12"), "misses 12\nmore"));
         assert!(!agrees(&page("misses 12\nmore"), "misses 12"));
@@ -263,7 +268,10 @@ mod tests {
         let before = page("run 1\n…\n in ~1.2 s   5 pages\nlast one …");
         let after = rewritten(&before, "run 2\nx\n in 3.4 s   6 pages\nlast one of all").unwrap();
         assert_eq!(after[..3], page("run 2\n…\n in ~3.4 s   6 pages"));
-        assert!(agrees(&after, "run 2\nx\n in 3.5 s   6 pages\nlast one of all"));
+        assert!(agrees(
+            &after,
+            "run 2\nx\n in 3.5 s   6 pages\nlast one of all"
+        ));
         assert!(rewritten(&before, "run 1\n in 9 s   5 pages\nlast one").is_none());
     }
 
@@ -273,7 +281,10 @@ mod tests {
         let printed = " name   pages   more\n────────────────\n one        6      7\nover";
         assert!(!agrees(&before, printed));
         let after = rewritten(&before, printed).unwrap();
-        assert_eq!(after, page(" name   pages …\n─────────────\n one        6\nover"));
+        assert_eq!(
+            after,
+            page(" name   pages …\n─────────────\n one        6\nover")
+        );
         assert!(agrees(&after, printed));
     }
 

@@ -270,10 +270,17 @@ fn build_user(folder: &Folder, name: &str, source: &str) {
     std::fs::write(folder.0.join("program.c"), source).unwrap();
     let built = std::process::Command::new("cc")
         .args(["-std=gnu17", "-O2", "-ffreestanding", "-fno-pic", "-no-pie"])
-        .args(["-fno-stack-protector", "-fcf-protection=none", "-mno-red-zone"])
+        .args([
+            "-fno-stack-protector",
+            "-fcf-protection=none",
+            "-mno-red-zone",
+        ])
         .args(["-fno-asynchronous-unwind-tables", "-nostdlib", "-static"])
         .args(["-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"])
-        .args(["-Wl,--no-warn-rwx-segments", "-Wl,--gc-sections,--strip-debug"])
+        .args([
+            "-Wl,--no-warn-rwx-segments",
+            "-Wl,--gc-sections,--strip-debug",
+        ])
         .arg("-I")
         .arg(&user)
         .arg("-T")
