@@ -104,7 +104,7 @@ same-as: deps-test ## Compares what is decided and printed with the commit BEFOR
 	scripts/same-as '$(BEFORE)'
 
 .PHONY: golden
-golden: deps ## Rewrites golden tables, lists of counters, what guides print; the change shows in review.
+golden: deps ## Rewrites golden tables, lists of counters, what guides print; review the change.
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-results --test formats
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-cli --test guides

@@ -66,7 +66,7 @@ pub enum Fault {
     Address { address: u64, bytes: u64 },
     /// The file ends before it.
     Cut { offset: u64, bytes: u64 },
-    /// What follows its bytes in the file, on their last page, is not zeros.
+    /// The bytes behind its own in the file, on their last page, are not zeros.
     Tail { in_file: u64, in_memory: u64 },
 }
 

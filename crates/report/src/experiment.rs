@@ -69,7 +69,7 @@ pub fn page(record: &ExperimentsRecord) -> String {
     assembled(&EXPERIMENTS, parts, &pack(&record.to_json(), &[]))
 }
 
-/// What verdicts mean.
+/// The meaning of verdicts.
 pub const RULE: &str = "reproduced: the same direction, and a size within a factor of 3.2 (orders, \
     slopes and bounds: docs/formats/experiment-file-v1.md); partly: the direction alone";
 

@@ -24,13 +24,13 @@ pub struct Command {
     pub status: i32,
 }
 
-/// When a command is run.
+/// The occasions on which a command is run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum When {
     Always,
     /// It takes minutes, or changes what others use: at full size alone.
     Acceptance,
-    /// Where this program is installed.
+    /// On a machine where this program is installed.
     With(String),
 }
 
@@ -111,9 +111,10 @@ fn commands(lines: &[String]) -> Vec<Command> {
     commands
 }
 
-/// Returns true if no line is missing from a command: behind a backslash, of a loop, of a quotation.
+/// Returns true if no line is missing from a command: behind a backslash, of a loop, of a
+/// quotation, of a file that is typed.
 fn is_complete(text: &str) -> bool {
-    let first = text.trim_start().split_whitespace().next();
+    let first = text.split_whitespace().next();
     let is_loop = matches!(first, Some("for" | "while"));
     let has_end = text
         .lines()
@@ -124,7 +125,9 @@ fn is_complete(text: &str) -> bool {
     }
     let text = text.strip_suffix(comment(text)).unwrap_or(text).trim_end();
     let quotes = text.matches('\'').count();
-    !text.ends_with('\\') && (!is_loop || has_end || text.contains("; done")) && quotes % 2 == 0
+    !text.ends_with('\\')
+        && (!is_loop || has_end || text.contains("; done"))
+        && quotes.is_multiple_of(2)
 }
 
 /// The comment behind a command: from a number sign outside quotation marks that follows a space.
@@ -173,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_block_is_taken_apart_into_commands_and_what_they_print() {
-        let page = "x\n```console\n$ one   # minutes: long\nfirst\n$ two \\\n   more\n$ echo '# 3\n4'\nsecond\n```\ny";
-        let commands = of(page);
+        let first = "x\n```console\n$ one   # minutes: long\nfirst\n$ two \\\n   more\n";
+        let commands = of(&format!("{first}$ echo '# 3\n4'\nsecond\n```\ny"));
         let texts: Vec<&str> = commands.iter().map(|one| one.text.as_str()).collect();
         assert_eq!(
             texts,

@@ -1,4 +1,4 @@
-//! What a page prints as a pattern: numbers that vary, and text that is left out.
+//! Patterns: the output that a page shows, with numbers that vary, and text that is left out.
 //!
 //! Lines are compared without the spaces and rules that only align them. A table whose head ends
 //! with `…` is cut there on the page.
@@ -20,8 +20,8 @@ pub fn agrees(page: &[String], printed: &str) -> bool {
     page.is_empty() || lines_agree(&trimmed(page), &normal_lines(printed))
 }
 
-/// What the page is to print from now on: the lines printed, with the marks of the lines that they
-/// replace. `None` if it agrees already.
+/// The output that the page is to show from now on: the lines printed, with the marks of the lines
+/// that they replace. `None` if it agrees already.
 pub fn rewritten(page: &[String], printed: &str) -> Option<Vec<String>> {
     if agrees(page, printed) {
         return None;
@@ -201,7 +201,7 @@ fn line_agrees(page: &str, printed: &str) -> bool {
     }
 }
 
-/// What follows the number that the text begins with.
+/// The rest of the text behind the number that it begins with.
 fn number(text: &str) -> Option<&str> {
     let digits = text.strip_prefix(['+', '-', '−']).unwrap_or(text);
     let rest = digits.trim_start_matches(is_of_number);

@@ -53,8 +53,8 @@ impl Outcome {
     }
 }
 
-/// What is typed before a page's own commands: what README has for all pages that are typed in the
-/// folder that it makes.
+/// The commands that are typed before a page's own: those of README that make the folder in which
+/// the page is typed.
 pub fn prologue(page: &Page) -> Vec<String> {
     if !page.is_typed_among_traces() {
         return vec!["export PATH=\"$PWD/target/release:$PATH\"".into()];
@@ -120,7 +120,8 @@ fn make_clone(folder: &Folder) {
 const CLONE: &str = r#"
 mkdir -p "$3/target" "$3/.git"
 cd "$1"
-git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory "$3"
+git ls-files -z --cached --others --exclude-standard |
+    xargs -0 cp --parents --target-directory "$3"
 cd "$3/target"
 [[ ! -d $2/../kernel ]] || ln -s "$2/../kernel" .
 for profile in release debug; do
@@ -140,8 +141,8 @@ fn is_run(command: &Command) -> bool {
     }
 }
 
-/// The shell that types the script: with a folder of its own for `/tmp`, where that is permitted, so
-/// that `tidemark ctl` finds this page's runs alone.
+/// The shell that types the script. It has a folder of its own for `/tmp` where that is permitted,
+/// so that `tidemark ctl` finds this page's runs alone.
 fn shell(script: &str) -> std::process::Command {
     let mut shell = std::process::Command::new("bash");
     shell.arg(script);
