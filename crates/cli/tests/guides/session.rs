@@ -12,7 +12,7 @@ use crate::support::Folder;
 use crate::{needs, pattern, root, tool};
 
 /// The longest time that the commands of a page may take that do not say that they take minutes.
-const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT: Duration = Duration::from_secs(400);
 /// The same for all commands of a page.
 const LIMIT_FULL: Duration = Duration::from_secs(4 * 3600);
 /// The folder for temporary files, as pages call it; here a page has its own.
