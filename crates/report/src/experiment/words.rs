@@ -67,8 +67,11 @@ pub fn summary(record: &ExperimentsRecord) -> String {
     }
     match own {
         0 => {}
-        1 => text.push_str(&format!("; 1 claim of our own, {hold} holds")),
-        _ => text.push_str(&format!("; {own} claims of our own, {hold} hold")),
+        _ => {
+            let holds = if hold == 1 { "holds" } else { "hold" };
+            let own = plural(own, "claim");
+            text.push_str(&format!("; {own} of our own, {hold} {holds}"));
+        }
     }
     text
 }
