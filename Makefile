@@ -78,9 +78,11 @@ acceptance: ## The same at full size, and tests of the kernel (LTP=FOLDER: of LT
 	    --test programs -- --test-threads=1
 	KERNEL_TARGET=x86_64-unknown-linux-gnu $(CARGO) test --package tidemark-cli --test kernel -- \
 	    --skip own_processor
+	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
+	    --test guides
 	scripts/kernel-selftests
 	[[ -z '$(LTP)' ]] || scripts/ltp '$(LTP)'
-	scripts/python-tests fresh
+	TIDEMARK_ACCEPTANCE=full scripts/python-tests fresh
 
 .PHONY: check
 check: deps ## Format, lints, layout rules, documentation, the core without an operating system.
@@ -102,9 +104,10 @@ same-as: deps-test ## Compares what is decided and printed with the commit BEFOR
 	scripts/same-as '$(BEFORE)'
 
 .PHONY: golden
-golden: deps ## Rewrites the golden tables and lists of counters; the change shows in review.
+golden: deps ## Rewrites golden tables, lists of counters, what guides print; review the change.
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-results --test formats
+	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-cli --test guides
 
 .PHONY: fuzz
 fuzz: deps ## Runs each fuzz target for FUZZ_SECONDS (60).

@@ -1,5 +1,6 @@
 //! Making a process run a program of the volume.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -9,12 +10,13 @@ use tidemark_core::machine::Rights;
 use tidemark_core::region::MapError;
 
 use crate::arch::paging::{Allow, Page};
+use crate::arch::panic::Ending;
 use crate::arch::trap::Registers;
 use crate::arch::{Purpose, has_room};
-use crate::kernel::{Kernel, Served};
+use crate::kernel::{FIRST, Kernel, Served};
 use crate::parameters::Programs;
 use crate::process::{Process, ProcessId};
-use crate::program::{self, Program, STACK_END, STACK_PAGES};
+use crate::program::{self, Program, STACK_END, STACK_PAGES, Unfit};
 use crate::say;
 use crate::store::Unread;
 use crate::volume;
@@ -47,8 +49,11 @@ impl Kernel {
                 let Some(program) = self.read_header(id, file) else {
                     return;
                 };
-                let program = program.and_then(|page| program::parse(&page, bytes));
-                program.and_then(|program| Some((self.map_paged(file, &program)?, program.entry)))
+                let program = match &program {
+                    Some(page) => program::parse(page, bytes),
+                    None => Err(Unfit::NoExecutable),
+                };
+                program.and_then(|program| Ok((self.map_paged(file, &program)?, program.entry)))
             }
             Programs::Pinned => {
                 let contents = match self.store.read_file_now(file) {
@@ -59,15 +64,18 @@ impl Kernel {
                 let program = program::parse(&contents[..contents.len().min(4096)], bytes);
                 let mapped = program.map(|program| (self.map_pinned(&contents, &program), program));
                 match mapped {
-                    None => None,
-                    Some((Some(space), program)) => Some((space, program.entry)),
-                    Some((None, _)) => return self.refuse(id, &name, NO_ROOM),
+                    Err(unfit) => Err(unfit),
+                    Ok((Some(space), program)) => Ok((space, program.entry)),
+                    Ok((None, _)) => return self.refuse(id, &name, NO_ROOM),
                 }
             }
         };
         match made {
-            Some((space, entry)) => self.begin(id, name, arguments, space, entry),
-            None => self.refuse(id, &name, "is no program that this kernel runs"),
+            Ok((space, entry)) => self.begin(id, name, arguments, space, entry),
+            Err(unfit) => {
+                let why = format!("is no program that this kernel runs: {unfit}");
+                self.refuse(id, &name, &why);
+            }
         }
     }
 
@@ -118,18 +126,23 @@ impl Kernel {
 
     fn refuse(&mut self, id: ProcessId, name: &str, why: &str) {
         say!("kernel: `{name}` {why}");
+        let is_first = id == FIRST && self.processes[&id].name.is_empty();
         self.end_process(id, NO_PROGRAM);
+        if is_first {
+            // No program has begun: that is no failure of one.
+            self.ending = Some(Ending::Refused);
+        }
     }
 
     /// A space with the program in it, each page of which comes when it is touched.
-    fn map_paged(&mut self, file: usize, program: &Program) -> Option<SpaceId> {
-        let object = self.object_of(file)?;
+    fn map_paged(&mut self, file: usize, program: &Program) -> Result<SpaceId, Unfit> {
+        let object = self.object_of(file).ok_or(Unfit::NoExecutable)?;
         let space = self.create_space();
         match self.map_segments(space, object, program) {
-            Ok(()) => Some(space),
+            Ok(()) => Ok(space),
             Err(_) => {
                 self.destroy_space(space);
-                None
+                Err(Unfit::Unmappable)
             }
         }
     }

@@ -88,7 +88,7 @@ pub struct Kernel {
     next_tick: Time,
     is_full_told: bool,
     /// The end of the first process.
-    ending: Option<Ending>,
+    pub(crate) ending: Option<Ending>,
 }
 
 impl Kernel {

@@ -4,6 +4,7 @@
 //! memory, so that each page of a program is a page of its file or none.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use tidemark_core::id::{PAGE_BYTES, VirtPage};
 use tidemark_core::machine::Rights;
@@ -43,59 +44,165 @@ pub struct Program {
     pub segments: Vec<Segment>,
 }
 
-/// Reads the first page of an executable of `file_bytes` bytes; `None` if it is none, or none that
-/// this kernel runs.
-pub fn parse(page: &[u8], file_bytes: u64) -> Option<Program> {
+/// The reason why a file is no program that this kernel runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfit {
+    /// It is no static executable (ELF, 64 bits) for this processor.
+    NoExecutable,
+    /// The headers of its segments are not all in its first page.
+    NoHeaders,
+    /// A segment, by its number from 0, can't be loaded.
+    Segment(u64, Fault),
+    /// Its segments can't be mapped beside each other.
+    Unmappable,
+}
+
+/// A fault of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// It does not begin a page, in the file and in memory.
+    Place { offset: u64, address: u64 },
+    /// It lies outside of the addresses of programs.
+    Address { address: u64, bytes: u64 },
+    /// The file ends before it.
+    Cut { offset: u64, bytes: u64 },
+    /// The bytes behind its own in the file, on their last page, are not zeros.
+    Tail { in_file: u64, in_memory: u64 },
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unfit::NoExecutable => write!(out, "it is no static ELF executable for x86-64"),
+            Unfit::NoHeaders => {
+                write!(out, "the headers of its segments end behind its first page")
+            }
+            Unfit::Segment(number, fault) => write!(out, "its segment {number} {fault}"),
+            Unfit::Unmappable => write!(out, "its segments overlap"),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Place { offset, address } => write!(
+                out,
+                "is at {address:#x}, from byte {offset} of the file on; both must begin a page \
+                 (link it with `kernel/user/program.ld`)"
+            ),
+            Fault::Address { address, bytes } => write!(
+                out,
+                "has {bytes} bytes at {address:#x}; programs lie from {LEAST:#x} to {MAPPED:#x}"
+            ),
+            Fault::Cut { offset, bytes } => {
+                write!(
+                    out,
+                    "has {bytes} bytes from byte {offset} on; the file ends before"
+                )
+            }
+            Fault::Tail { in_file, in_memory } => write!(
+                out,
+                "has {in_memory} bytes, and {in_file} of them in the file; zeros must begin a page"
+            ),
+        }
+    }
+}
+
+/// Reads the first page of an executable of `file_bytes` bytes.
+pub fn parse(page: &[u8], file_bytes: u64) -> Result<Program, Unfit> {
+    let (entry, table, count) = executable(page).ok_or(Unfit::NoExecutable)?;
+    let mut segments = Vec::new();
+    for number in 0..u64::from(count) {
+        let header = header(page, table, number).ok_or(Unfit::NoHeaders)?;
+        if header.is_loaded() {
+            let segment = header.segment(file_bytes);
+            segments.push(segment.map_err(|fault| Unfit::Segment(number, fault))?);
+        }
+    }
+    Ok(Program { entry, segments })
+}
+
+/// The entry of an executable, the place of its headers, and their number.
+fn executable(page: &[u8]) -> Option<(u64, u64, u16)> {
     let is_executable = page.get(..7)? == b"\x7fELF\x02\x01\x01"
         && half(page, 16)? == 2
         && half(page, 18)? == 62
         && half(page, 54)? == 56;
-    if !is_executable {
-        return None;
-    }
-    let (table, count) = (word(page, 32)?, half(page, 56)?);
-    let mut segments = Vec::new();
-    for number in 0..u64::from(count) {
-        let header = table.checked_add(56 * number)?;
-        let header = page.get(usize::try_from(header).ok()?..)?;
-        if word(header, 0)? as u32 == 1 {
-            segments.extend(parse_segment(header, file_bytes)?);
-        }
-    }
-    Some(Program {
-        entry: word(page, 24)?,
-        segments,
+    let found = (word(page, 24)?, word(page, 32)?, half(page, 56)?);
+    is_executable.then_some(found)
+}
+
+/// The header of a segment.
+struct Header {
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    address: u64,
+    in_file: u64,
+    in_memory: u64,
+}
+
+fn header(page: &[u8], table: u64, number: u64) -> Option<Header> {
+    let at = table.checked_add(56 * number)?;
+    let bytes = page.get(usize::try_from(at).ok()?..)?;
+    let first = word(bytes, 0)?;
+    Some(Header {
+        kind: first as u32,
+        flags: (first >> 32) as u32,
+        offset: word(bytes, 8)?,
+        address: word(bytes, 16)?,
+        in_file: word(bytes, 32)?,
+        in_memory: word(bytes, 40)?,
     })
 }
 
-/// Reads the header of a segment that is to be loaded. An empty one is nothing to be mapped.
-fn parse_segment(header: &[u8], file_bytes: u64) -> Option<Option<Segment>> {
-    let flags = (word(header, 0)? >> 32) as u32;
-    let (offset, address) = (word(header, 8)?, word(header, 16)?);
-    let (in_file, in_memory) = (word(header, 32)?, word(header, 40)?);
-    let end = address.checked_add(in_memory)?;
-    let is_placed = address.is_multiple_of(PAGE_BYTES) && offset.is_multiple_of(PAGE_BYTES);
-    let is_inside = address >= LEAST && end <= MAPPED && offset.checked_add(in_file)? <= file_bytes;
-    // Behind the last byte in the file come others of the file, unless the page ends there.
-    let is_clean = in_memory == in_file || in_memory > in_file && in_file % PAGE_BYTES == 0;
-    if !is_placed || !is_inside || !is_clean {
-        return None;
+impl Header {
+    /// True if the segment is to be loaded. One without bytes is nothing to be mapped, wherever it
+    /// is said to be: linkers leave such of sections that turned out empty.
+    fn is_loaded(&self) -> bool {
+        self.kind == 1 && (self.in_memory, self.in_file) != (0, 0)
     }
-    if in_memory == 0 {
-        return Some(None);
+
+    fn segment(&self, file_bytes: u64) -> Result<Segment, Fault> {
+        let Header {
+            offset,
+            address,
+            in_file,
+            in_memory,
+            ..
+        } = *self;
+        if !address.is_multiple_of(PAGE_BYTES) || !offset.is_multiple_of(PAGE_BYTES) {
+            return Err(Fault::Place { offset, address });
+        }
+        let end = address.checked_add(in_memory);
+        if address < LEAST || end.is_none_or(|end| end > MAPPED) {
+            let bytes = in_memory;
+            return Err(Fault::Address { address, bytes });
+        }
+        if offset
+            .checked_add(in_file)
+            .is_none_or(|end| end > file_bytes)
+        {
+            let bytes = in_file;
+            return Err(Fault::Cut { offset, bytes });
+        }
+        // Behind the last byte in the file come others of the file, unless the page ends there.
+        if in_memory < in_file || in_memory > in_file && in_file % PAGE_BYTES != 0 {
+            return Err(Fault::Tail { in_file, in_memory });
+        }
+        Ok(Segment {
+            at: VirtPage(address / PAGE_BYTES),
+            file_pages: in_file.div_ceil(PAGE_BYTES),
+            file_first: offset / PAGE_BYTES,
+            pages: in_memory.div_ceil(PAGE_BYTES),
+            rights: match self.flags & 2 {
+                0 => Rights::Read,
+                _ => Rights::Write,
+            },
+            is_text: self.flags & 3 == 1,
+        })
     }
-    Some(Some(Segment {
-        at: VirtPage(address / PAGE_BYTES),
-        file_pages: in_file.div_ceil(PAGE_BYTES),
-        file_first: offset / PAGE_BYTES,
-        pages: in_memory.div_ceil(PAGE_BYTES),
-        rights: if flags & 2 != 0 {
-            Rights::Write
-        } else {
-            Rights::Read
-        },
-        is_text: flags & 3 == 1,
-    }))
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {

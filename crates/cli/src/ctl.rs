@@ -11,7 +11,7 @@ use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output;
 
-/// Asks a run that goes on how it stands, or to change something
+/// Shows the state of a run while it is running, or changes its settings
 ///
 /// Exit status: 0 if it is done, 2 if not.
 #[derive(Debug, Args)]

@@ -12,13 +12,13 @@ use crate::files::Files;
 use crate::output;
 use crate::output::say;
 
-/// Tells what this host permits, and how to get what is missing
+/// Shows what this host permits, and how to get what is missing
 ///
 /// Exit status: 0 if `tidemark run` works here, 1 if something it needs is missing.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Measure faults, moves and transfers, too (a few seconds), and keep what they take for
-    /// `tidemark curve`
+    /// Measure how long faults, moves and transfers take, too (a few seconds), and keep the times
+    /// for `tidemark curve`
     #[arg(long)]
     calibrate: bool,
     /// Print JSON

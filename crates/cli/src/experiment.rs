@@ -37,16 +37,16 @@ pub struct Arguments {
     /// Make all of them
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Make none: show those of a record that is kept
+    /// Show the experiments of this kept record; none is made
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "all", "list", "record"])]
     from: Option<PathBuf>,
-    /// Only list what there is
+    /// List the experiments; none is made
     #[arg(long, conflicts_with_all = ["names", "all"])]
     list: bool,
     /// Few sizes and short programs: minutes (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// Every size, and long programs: most of an hour
+    /// Every size, and long programs: half an hour to an hour
     #[arg(long)]
     full: bool,
     /// Print JSON

@@ -32,8 +32,8 @@ pub struct Arguments {
     /// Write this process alone, by its number in the trace
     #[arg(long, value_name = "NUMBER")]
     process: Option<u32>,
-    /// Number pages from 0 in the order of their first use; of use where page numbers are too
-    /// large for a format
+    /// Number pages from 0 in the order of their first use, for formats that their own numbers are
+    /// too large for
     #[arg(long)]
     dense: bool,
     /// Read the intact part of a truncated trace

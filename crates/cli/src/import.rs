@@ -16,7 +16,7 @@ use crate::files::Files;
 use crate::output::say;
 use crate::traces::{Input, Output};
 
-/// Makes a trace of another tool's
+/// Converts another tool's trace
 ///
 /// What is compressed with zstd is unpacked on the way. Lackey's time is in instructions; the
 /// other formats have none but in a column of CSV, and count references.

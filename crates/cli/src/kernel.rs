@@ -56,16 +56,16 @@ struct Running {
     /// The seed of the policy's random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Have the memory's clock go so many times as fast: policies and load controls that look once
-    /// a second then look often in a short run
+    /// Speed up the memory's clock by this factor: policies and load controls that look once a
+    /// second then look often in a short run
     #[arg(long, value_name = "FACTOR", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
     pace: u64,
     /// The layout of memory: a page at a time, or in clusters with read-ahead
     #[arg(long, value_name = "LAYOUT", default_value = "clustered")]
     layout: Layout,
-    /// Have everything that follows from a fault be over before the program goes on, and the clock
-    /// go by faults: the same decisions as `tidemark replay --in-step`
+    /// Pause the program at each fault until the kernel is idle, and count time in faults: the same
+    /// decisions as `tidemark replay --in-step`
     #[arg(long)]
     in_step: bool,
     /// Page only what programs map; their text, variables and stacks stay in memory
@@ -96,7 +96,7 @@ struct Running {
     /// Use this machine's processor, by KVM: faster, and with a clock that is not the same twice
     #[arg(long)]
     kvm: bool,
-    /// End the machine after so many seconds
+    /// End the machine after this time
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
     /// The volume, as `tidemark kernel image` makes it

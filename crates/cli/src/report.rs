@@ -15,7 +15,7 @@ use crate::needed::Assuming;
 use crate::output;
 use crate::views::{self, Progress, Source};
 
-/// Makes one HTML page of everything a trace says
+/// Makes one HTML page of all analyses of a trace
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -105,8 +105,8 @@ pub struct Arguments {
     /// not resident fail
     #[arg(long)]
     in_thread: bool,
-    /// Have the program wait at each fault until all that follows from it is over, so that the
-    /// decisions follow from its references alone: slow, for comparing them with `replay --in-step`
+    /// Pause the program at each fault until the engine is idle: decisions become repeatable. Slow;
+    /// for `compare --in-step`
     #[arg(long, conflicts_with = "in_thread")]
     in_step: bool,
     /// Replace the program's memory allocator

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output;
 
-/// Shows what the tasks of a run have, do and wait for, as it goes on
+/// Shows the tasks of a run live: their memory, what they do and what they wait for
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The process id of the `tidemark run`; not needed if there is only one

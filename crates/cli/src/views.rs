@@ -46,7 +46,7 @@ pub struct Forms {
     /// Write a picture to this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Draw so many columns wide (default: the terminal's width)
+    /// The width of the drawing in columns (default: the terminal's)
     #[arg(long, value_name = "COLUMNS")]
     width: Option<usize>,
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use tidemark_supervisor::program::plain;
-use tidemark_vmufat::{Copying, Image, Kind, Layout, NewFile, Timestamp, Volume};
+use tidemark_vmufat::{BLOCK_BYTES, Copying, Image, Kind, Layout, NewFile, Timestamp, Volume};
 
 use self::image::{moment, name_of, new_name, open, opened, save};
 use crate::exit::{Exit, Refusal, refuse};
@@ -44,6 +44,9 @@ enum Action {
     /// is replaced.
     Put(Put),
     /// Copies a file out of a volume
+    ///
+    /// A volume knows whole blocks of 512 bytes and not how much of the last one is meant: the copy
+    /// ends with the zeros that filled it, unless `--trim` leaves them out.
     Get(Get),
     /// Deletes files of a volume
     Rm(Remove),
@@ -109,6 +112,9 @@ struct Get {
     /// The output file; `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
+    /// Leave out the zeros at the end of the last block
+    #[arg(long)]
+    trim: bool,
 }
 
 #[derive(Debug, Args)]
@@ -240,7 +246,17 @@ fn new_file(arguments: &Put, path: &Path, created: Timestamp) -> Result<NewFile,
 fn get(arguments: &Get) -> Result<Exit, Refusal> {
     let (_, mut volume) = open(&arguments.image)?;
     let read = volume.read(&name_of(&arguments.name)?);
-    let bytes = opened(&arguments.image, read)?;
+    let mut bytes = opened(&arguments.image, read)?;
+    let filling = filling(&bytes);
+    if arguments.trim {
+        bytes.truncate(bytes.len() - filling);
+    } else if filling > 0 {
+        say!(
+            "tidemark: `{}`: ends with {filling} zeros that may be filling, since a volume has \
+             whole blocks of {BLOCK_BYTES} bytes; `--trim` leaves them out",
+            arguments.name
+        );
+    }
     let output = Output::open(&arguments.output, false)?;
     let mut out = output.writer()?;
     match out.write_all(&bytes).and_then(|()| out.flush()) {
@@ -252,6 +268,12 @@ fn get(arguments: &Get) -> Result<Exit, Refusal> {
     drop(out);
     output.close()?;
     Ok(Exit::Fine)
+}
+
+/// The number of zeros at the end of the last block.
+fn filling(bytes: &[u8]) -> usize {
+    let last = bytes.rchunks(BLOCK_BYTES).next().unwrap_or_default();
+    last.iter().rev().take_while(|byte| **byte == 0).count()
 }
 
 fn remove(arguments: &Remove) -> Result<Exit, Refusal> {

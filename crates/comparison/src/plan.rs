@@ -132,21 +132,21 @@ impl<'a> Plan<'a> {
     pub fn notes(&self) -> Vec<String> {
         let told: &[&str] = match self.is_in_step {
             true => &[
-                "in step: time goes by faults, mapped pages count as modified, and only mappings \
-                 of 4 MiB or more are managed (the allocator's pool is one); elapsed times mean \
-                 nothing",
-                "pages are named by object and index: object 0 is the pool, others are what the \
-                 program maps itself, in order",
+                "in step: time is counted in faults, mapped pages count as modified, and only \
+                 mappings of 4 MiB or more are managed (the allocator's pool is one); elapsed \
+                 times mean nothing",
+                "pages are named by object and index: object 0 is the pool, the others are the \
+                 program's own mappings, in order",
             ],
             false => &[
-                "the lab goes by stores where live goes by contents: what is written anew with \
-                 what it held, or with zeros, is paged out in the lab alone",
+                "the simulation pages out every page that was written; a live run skips pages \
+                 whose contents did not change or are zeros",
             ],
         };
         let sizes: &[&str] = match self.order.store {
             Store::Compressed | Store::CompressedAndFile => &[
-                "compressed sizes are drawn from those that a live run in half of the memory had; \
-                 each page keeps about its size",
+                "compressed sizes are drawn from those of a live run in half of the memory; each \
+                 page keeps about its size",
             ],
             Store::File => &[],
         };

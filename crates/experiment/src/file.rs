@@ -336,6 +336,8 @@ pub enum Strength {
     Weak,
     /// An ordering or a shape, without a number.
     Qualitative,
+    /// A claim of our own: nothing was published, and it does not count as reproduced.
+    Own,
 }
 
 /// Reasons by verdict.

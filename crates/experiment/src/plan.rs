@@ -313,6 +313,7 @@ impl Sight<'_> {
             Strength::Strong => "strong",
             Strength::Weak => "weak",
             Strength::Qualitative => "qualitative",
+            Strength::Own => "own",
         };
         Ok(claims::Claim {
             text: claim.text.clone(),

@@ -16,7 +16,7 @@ use crate::page::payload::pack;
 use crate::page::tables::table;
 use crate::page::{Content, assembled, escaped};
 
-pub use words::{ending, found, measured, published, summary};
+pub use words::{ending, found, in_order, measured, published, summary, verdict};
 
 const EXPERIMENTS: Content<'_> = Content {
     main: include_str!("experiment/experiment.html"),
@@ -69,6 +69,10 @@ pub fn page(record: &ExperimentsRecord) -> String {
     assembled(&EXPERIMENTS, parts, &pack(&record.to_json(), &[]))
 }
 
+/// The meaning of verdicts.
+pub const RULE: &str = "reproduced: the same direction, and a size within a factor of 3.2 (orders, \
+    slopes and bounds: docs/formats/experiment-file-v1.md); partly: the direction alone";
+
 fn contents(record: &ExperimentsRecord) -> String {
     let mut html = String::from(
         "<div class=\"table\"><table><thead><tr><th>experiment</th><th>published</th>\
@@ -87,14 +91,17 @@ fn contents(record: &ExperimentsRecord) -> String {
             Verdict::Not,
             Verdict::Unknown,
         ] {
-            match experiment.count(verdict) {
+            match words::count(experiment, verdict) {
                 0 => html.push_str("<td></td>"),
                 count => html.push_str(&format!("<td>{count}</td>")),
             }
         }
         html.push_str("</tr>");
     }
-    html.push_str("</tbody></table></div>");
+    html.push_str(&format!(
+        "</tbody></table></div><p class=\"note\">{}</p>",
+        escaped(RULE)
+    ));
     for left in &record.left_out {
         html.push_str(&format!(
             "<p class=\"note\">{} was left out: {}</p>",
@@ -113,7 +120,7 @@ fn section(experiment: &ExperimentRecord) -> String {
         escaped(&experiment.claimed),
         escaped(&experiment.source),
     );
-    html.push_str(&findings(&experiment.findings));
+    html.push_str(&findings(&in_order(experiment)));
     html.push_str(&bars::ratios(&experiment.findings));
     for order in &experiment.pictures {
         html.push_str(&match order.across.as_str() {
@@ -137,7 +144,7 @@ fn section(experiment: &ExperimentRecord) -> String {
     html + "</section>"
 }
 
-fn findings(findings: &[Finding]) -> String {
+fn findings(findings: &[&Finding]) -> String {
     let mut html = String::from(
         "<div class=\"table\"><table class=\"claims\"><thead><tr><th>claim</th><th>published</th>\
          <th>ours</th><th>verdict</th></tr></thead><tbody>",
@@ -164,7 +171,7 @@ fn findings(findings: &[Finding]) -> String {
             escaped(&published(finding)),
             escaped(&found(finding)),
             escaped(&measured(finding)),
-            finding.verdict.word(),
+            words::verdict(finding),
         ));
     }
     html + "</tbody></table></div>"

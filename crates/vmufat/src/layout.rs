@@ -231,13 +231,20 @@ impl Layout {
         checked("the root block's number", ROOT_AT, last, last)?;
         let fat_blocks = fat_blocks(blocks);
         checked("the size of the FAT", FAT_BLOCKS_AT, fat_blocks, fat_blocks)?;
-        let fat_last = checked("the place of the FAT", FAT_AT, fat_blocks + 1, last - 1)?;
-        let directory_last = checked(
-            "the place of the directory",
-            DIRECTORY_AT,
-            1,
-            fat_last - fat_blocks,
-        )?;
+        let named_by_first = names_first_blocks(root, last, fat_blocks);
+        let fat_last = match named_by_first {
+            Some(_) => last - 1,
+            None => checked("the place of the FAT", FAT_AT, fat_blocks + 1, last - 1)?,
+        };
+        let directory_last = match named_by_first {
+            Some(directory_last) => directory_last,
+            None => checked(
+                "the place of the directory",
+                DIRECTORY_AT,
+                1,
+                fat_last - fat_blocks,
+            )?,
+        };
         let directory_blocks = checked(
             "the size of the directory",
             DIRECTORY_BLOCKS_AT,
@@ -286,6 +293,16 @@ impl fmt::Display for Flaw {
     }
 }
 
+/// The last block of the directory where a root block names the *first* blocks of table and
+/// directory, as `mkfs.vmufat` does since 2026: the two then end where the root block begins.
+fn names_first_blocks(root: &Block, last: u16, fat_blocks: u16) -> Option<u16> {
+    let word = |at: usize| u16::from_le_bytes([root[at], root[at + 1]]);
+    let fat_first = last - fat_blocks;
+    let directory_end = word(DIRECTORY_AT).checked_add(word(DIRECTORY_BLOCKS_AT));
+    let is_so = word(FAT_AT) == fat_first && directory_end == Some(fat_first);
+    (is_so && word(DIRECTORY_BLOCKS_AT) > 1).then(|| fat_first - 1)
+}
+
 /// The blocks of a table with a word for each of `blocks`.
 fn fat_blocks(blocks: u32) -> u16 {
     blocks.div_ceil(WORDS_PER_BLOCK as u32) as u16
@@ -306,6 +323,22 @@ mod tests {
         assert_eq!((layout.user_blocks(), layout.hidden_blocks()), (200, 31));
         assert_eq!(layout.records(), 208);
         assert_eq!(layout.without_hidden().user_blocks(), 241);
+    }
+
+    #[test]
+    fn a_root_block_that_names_first_blocks_is_read_as_one_that_names_last_ones() {
+        for blocks in [256, 512, 1024, 8192] {
+            let layout = Layout::new(blocks).unwrap().without_hidden();
+            let mut root = layout.root_block(Timestamp::from_unix(0));
+            let fat_first = layout.fat_last() + 1 - layout.fat_blocks();
+            for (at, word) in [
+                (FAT_AT, fat_first),
+                (DIRECTORY_AT, layout.directory_first()),
+            ] {
+                root[at..at + 2].copy_from_slice(&word.to_le_bytes());
+            }
+            assert_eq!(Layout::parse(&root, blocks), Ok(layout));
+        }
     }
 
     #[test]

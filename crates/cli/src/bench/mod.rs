@@ -37,18 +37,18 @@ use self::subject::Subject;
 /// and put back whatever they change on the host.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Exit status: 0 if ours came to their ends, all contenders read the same and \
-    every claim of a suite holds, 1 if not, 2 if nothing could be measured."
+    after_help = "Exit status: 0 if every run under Tidemark ended, all contenders had the same \
+    results and every claim of a suite holds, 1 if not, 2 if nothing could be measured."
 )]
 pub struct Arguments {
     /// The workload to run
     #[arg(required_unless_present = "suite")]
     workload: Option<Subject>,
-    /// The memory all processes may use together: `256M`, `1G`; of `thrash` 128M if not said
+    /// The memory all processes may use together: `256M`, `1G` [default of `thrash`: 128M]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// The size of each process's array, or of the sort buffer; of `thrash` 32M if not said; not
-    /// for `compile`
+    /// The size of each process's array, or of the sort buffer; not for `compile` [default of
+    /// `thrash`: 32M]
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
     /// The number of processes that work at the same time
@@ -112,7 +112,7 @@ pub struct Arguments {
     /// Of programs: the memory, in percent of what each takes by itself
     #[arg(long, value_name = "PERCENT", value_delimiter = ',')]
     shares: Vec<u32>,
-    /// Of programs: who runs them: `native`, `tidemark`, `tidemark:OPTIONS`,
+    /// Of programs: the systems that run them: `native`, `tidemark`, `tidemark:OPTIONS`,
     /// `tidemark@COMMAND:OPTIONS`, `kernel-swap`, `kernel-swap:PAGE-CLUSTER`, `zswap`, `zram`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     contenders: Vec<String>,

@@ -229,11 +229,12 @@ fn what_can_not_be_run_is_said_in_a_line() {
         .unwrap();
     cut.set_len(200 << 10).unwrap();
     for (words, code, told) in [
-        ("-- nothing", 1, "`nothing` is not on the volume"),
+        ("-- nothing", 2, "`nothing` is not on the volume"),
+        ("--pinned -- nothing", 2, "`nothing` is not on the volume"),
         (
             "--with text -- text",
-            1,
-            "`text` is no program that this kernel runs",
+            2,
+            "`text` is no program that this kernel runs: it is no static ELF executable",
         ),
         ("no-image -- cat", 2, "the first disk is 128 blocks long"),
         ("nowhere -- cat", 2, "`nowhere`: no such file"),
@@ -261,6 +262,57 @@ fn what_can_not_be_run_is_said_in_a_line() {
         assert_eq!(output.status.code(), Some(code), "{words}: {all}");
         assert!(all.contains(told), "{words}: {all}");
     }
+}
+
+/// Builds a program of the kernel from C, as `kernel/user/build` does.
+fn build_user(folder: &Folder, name: &str, source: &str) {
+    let user = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/user");
+    std::fs::write(folder.0.join("program.c"), source).unwrap();
+    let built = std::process::Command::new("cc")
+        .args(["-std=gnu17", "-O2", "-ffreestanding", "-fno-pic", "-no-pie"])
+        .args([
+            "-fno-stack-protector",
+            "-fcf-protection=none",
+            "-mno-red-zone",
+        ])
+        .args(["-fno-asynchronous-unwind-tables", "-nostdlib", "-static"])
+        .args(["-Wl,--build-id=none", "-Wl,-z,max-page-size=4096"])
+        .args([
+            "-Wl,--no-warn-rwx-segments",
+            "-Wl,--gc-sections,--strip-debug",
+        ])
+        .arg("-I")
+        .arg(&user)
+        .arg("-T")
+        .arg(user.join("program.ld"))
+        .args(["-o", name, "program.c"])
+        .args([user.join("kernel.c"), user.join("text.c")])
+        .arg("-fno-tree-loop-distribute-patterns")
+        .current_dir(&folder.0)
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", super::stderr(&built));
+}
+
+#[test]
+fn a_program_without_constants_runs_and_a_segment_out_of_place_is_named() {
+    if !is_ready() || !super::needs::are_met(&["cc"]) {
+        return;
+    }
+    let folder = Folder::new("kernel-segments");
+    build_user(&folder, "three", "int run(void) { return 3; }\n");
+    for layout in ["", "--pinned "] {
+        let output = kernel(&folder, &format!("{layout}--with three -- three"));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!text.contains("kernel:"), "{text}");
+    }
+    // The address of the first segment, in its header.
+    let mut bytes = std::fs::read(folder.path("three")).unwrap();
+    bytes[64 + 16] = 0x10;
+    std::fs::write(folder.path("three"), bytes).unwrap();
+    let text = super::console_at_end(&folder, "--with three -- three", 2);
+    assert!(text.contains("its segment 0 is at 0x400010"), "{text}");
 }
 
 #[test]

@@ -62,8 +62,12 @@ pub const METRICS: &[(&str, &str)] = &[
     ("faults", "faults taken"),
     ("mappings_max", "entries of page tables at one time"),
     (
+        "table_pages_max",
+        "page tables at one time, each a page of 1,024 entries",
+    ),
+    (
         "chain_bytes_max",
-        "memory of reverse-map chains, with the direct pointer",
+        "memory of reverse-map chains with the direct pointer, by nodes of 8 bytes",
     ),
     ("chain_share_max", "the same over all memory"),
     (
@@ -72,7 +76,15 @@ pub const METRICS: &[(&str, &str)] = &[
     ),
     (
         "table_growth",
-        "page tables with the chains there are, over page tables alone",
+        "page tables with the chains there are, over page tables alone; tables count whole",
+    ),
+    (
+        "entry_growth",
+        "the same over entries that map alone, as if tables had no others",
+    ),
+    (
+        "nodes_per_entry",
+        "nodes of chains for each entry of page tables, those that map nothing included",
     ),
     ("fairness", "Jain's index of processor time over time"),
     ("killed", "processes that memory could not serve"),
@@ -84,9 +96,12 @@ pub const METRICS: &[(&str, &str)] = &[
 
 /// Bytes of a chain's node, as it was when reverse maps were new: two pointers of 32 bits.
 const NODE_BYTES: f64 = 8.0;
-/// Bytes of a page table's entry today, where a link of the core's chains takes 16: as many times
-/// less as then.
-const ENTRY_BYTES: f64 = 8.0;
+/// Bytes of a page table's entry on the same machines.
+const ENTRY_BYTES: f64 = 4.0;
+/// Entries of a page table there, which is a page.
+const TABLE_ENTRIES: f64 = 1024.0;
+/// Bytes of a node of the core's own chains.
+const LINK_BYTES: f64 = 16.0;
 
 /// One run to be made.
 #[derive(Clone, Debug)]
@@ -235,8 +250,11 @@ fn metrics(run: &Run, outcome: &Outcome) -> BTreeMap<String, f64> {
     let programs = run.programs.len().max(1) as f64;
     let ended = outcome.programs.iter().filter(|p| p.has_ended()).count() as f64;
     let memory_bytes = run.memory_bytes.max(1) as f64;
-    let chain_bytes = run.reverse_map_bytes_max as f64;
+    let nodes = run.reverse_map_bytes_max as f64 / LINK_BYTES;
+    let chain_bytes = nodes * NODE_BYTES;
     let entries = outcome.mappings_max as f64;
+    let table_entries = outcome.table_pages_max as f64 * TABLE_ENTRIES;
+    let grown = |entries: f64| 1.0 + chain_bytes / (entries * ENTRY_BYTES).max(1.0);
     let rates = [
         ("elapsed_s", run.elapsed_s),
         ("turnaround_s", sum(|p| p.end_s - p.start_s) / programs),
@@ -254,10 +272,10 @@ fn metrics(run: &Run, outcome: &Outcome) -> BTreeMap<String, f64> {
         ("chain_bytes_max", chain_bytes),
         ("chain_share_max", chain_bytes / memory_bytes),
         ("undirected_bytes_max", entries * NODE_BYTES),
-        (
-            "table_growth",
-            1.0 + chain_bytes / (entries * ENTRY_BYTES).max(1.0),
-        ),
+        ("table_pages_max", outcome.table_pages_max as f64),
+        ("table_growth", grown(table_entries)),
+        ("entry_growth", grown(entries)),
+        ("nodes_per_entry", nodes / table_entries.max(1.0)),
         ("fairness", run.fairness),
     ];
     metrics.extend(rates.map(|(name, value)| (name.to_owned(), value)));

@@ -267,6 +267,7 @@ pub(super) struct Sums {
     pub(super) counters: Counters,
     /// The most that any of them had at one time.
     pub(super) mappings_max: u64,
+    pub(super) table_pages_max: u64,
     pub(super) reverse_map_bytes_max: u64,
     pub(super) compressed: Tally,
     pub(super) compressed_peak: u32,
@@ -284,6 +285,8 @@ impl Sums {
             self.compressed_peak += compressed.pages_held_peak();
         }
         self.mappings_max = self.mappings_max.max(memory.tables.mapped_max());
+        let table_pages_max = memory.tables.table_pages_max();
+        self.table_pages_max = self.table_pages_max.max(table_pages_max);
         let (_, bytes_max) = memory.vm.reverse_map_bytes();
         self.reverse_map_bytes_max = self.reverse_map_bytes_max.max(bytes_max);
     }

@@ -62,6 +62,8 @@ pub struct Outcome {
     pub reverse_map_bytes_max: u64,
     /// The most entries of page tables there were at one time.
     pub mappings_max: u64,
+    /// The most page tables there were at one time, each a page of 1,024 entries.
+    pub table_pages_max: u64,
     /// The most frames that were in use at one time.
     pub frames_used_max: u32,
     /// Uses of pages that the trace does not say are mapped, or mapped so. They were let pass.

@@ -8,7 +8,7 @@
 //! 1. A table entry is mapped exactly when the chain of its frame has a link for it.
 //! 2. `mapped` of a table counts its mapped entries.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
@@ -33,6 +33,8 @@ const MODIFIED: u32 = 1 << 31;
 const STANDING: u32 = FRAME;
 /// No link.
 const NONE: u32 = u32::MAX;
+/// Entries of one page table of a 32-bit machine, a page of them.
+const TABLE_ENTRIES: u64 = 1024;
 
 /// The way a run over records ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +65,9 @@ pub(super) struct Table {
     numbers: Numbers,
     chunks: u32,
     mapped: u32,
+    /// The page tables that have had an entry, by what they cover: a table stays until its space
+    /// ends.
+    pages: BTreeSet<u64>,
 }
 
 impl Table {
@@ -73,6 +78,7 @@ impl Table {
             numbers: course.numbers.clone(),
             chunks: chunks as u32,
             mapped: 0,
+            pages: BTreeSet::new(),
         }
     }
 
@@ -207,6 +213,9 @@ pub(super) struct Tables {
     /// Entries there are, and the most there have been.
     mapped: u64,
     mapped_max: u64,
+    /// The same of page tables, each a page of entries.
+    table_pages: u64,
+    table_pages_max: u64,
 }
 
 impl Tables {
@@ -227,6 +236,8 @@ impl Tables {
             work: Work::default(),
             mapped: 0,
             mapped_max: 0,
+            table_pages: 0,
+            table_pages_max: 0,
         }
     }
 
@@ -243,7 +254,9 @@ impl Tables {
     /// Ends the table of `space`, which maps nothing.
     pub(super) fn destroy(&mut self, space: SpaceId) {
         let table = self.tables[space.0 as usize].take();
-        assert!(table.is_some_and(|table| table.mapped == 0));
+        let table = table.expect("a space has a table until it ends");
+        assert_eq!(table.mapped, 0);
+        self.table_pages -= table.pages.len() as u64;
     }
 
     pub(super) fn table(&mut self, space: SpaceId) -> &mut Table {
@@ -261,6 +274,12 @@ impl Tables {
     /// The most entries there have been at one time, in all tables together.
     pub(super) fn mapped_max(&self) -> u64 {
         self.mapped_max
+    }
+
+    /// The most page tables there have been at one time, of all spaces together, each a page of
+    /// 1,024 entries as on 32-bit machines.
+    pub(super) fn table_pages_max(&self) -> u64 {
+        self.table_pages_max
     }
 
     /// Takes the work done since the last call.
@@ -317,8 +336,13 @@ impl Tables {
     }
 
     /// Counts an entry that has been made.
-    fn count_entry(&mut self, space: SpaceId) {
-        self.table(space).mapped += 1;
+    fn count_entry(&mut self, space: SpaceId, at: VirtPage) {
+        let table = self.table(space);
+        table.mapped += 1;
+        if table.pages.insert(at.0 / TABLE_ENTRIES) {
+            self.table_pages += 1;
+            self.table_pages_max = self.table_pages_max.max(self.table_pages);
+        }
         self.mapped += 1;
         self.mapped_max = self.mapped_max.max(self.mapped);
         self.work.mappings += 1;
@@ -424,7 +448,7 @@ impl Machine for Tables {
             return;
         }
         *self.entry(space.0, place) = bits;
-        self.count_entry(space);
+        self.count_entry(space, at);
         self.link(frame, space.0, place);
     }
 
@@ -466,7 +490,7 @@ impl Machine for Tables {
         assert!(*entry & PRESENT != 0 && *entry & FRAME == STANDING);
         *entry = PRESENT | WRITABLE | REFERENCED | MODIFIED | frame.0;
         self.is_unsaved[frame.index()] = false;
-        self.count_entry(space);
+        self.count_entry(space, at);
         self.link(frame, space.0, place);
     }
 
@@ -481,7 +505,7 @@ impl Machine for Tables {
         }
         assert!(self.unmap_one(frame, space.0, old));
         *self.entry(space.0, new) = entry;
-        self.count_entry(space);
+        self.count_entry(space, to);
         self.link(frame, space.0, new);
     }
 

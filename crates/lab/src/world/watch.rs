@@ -152,6 +152,7 @@ impl World<'_> {
             mappings: tally.mappings,
             reverse_map_bytes_max: sums.reverse_map_bytes_max,
             mappings_max: sums.mappings_max,
+            table_pages_max: sums.table_pages_max,
             frames_used_max: tally.frames_used_max,
             irregular: tally.irregular,
             bytes_copied: tally.bytes_copied,

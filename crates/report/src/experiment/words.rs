@@ -1,23 +1,54 @@
 //! Findings in words.
 
-use tidemark_results::experiment::{Bound, Ending, ExperimentsRecord, Finding, Form, Verdict};
+use tidemark_results::experiment::{
+    Bound, Ending, ExperimentRecord, ExperimentsRecord, Finding, Form, Verdict,
+};
 
 use super::in_words;
 use crate::numbers::digits;
+
+/// True for a claim of our own: nothing was published of it.
+fn is_own(finding: &Finding) -> bool {
+    finding.strength == "own"
+}
+
+/// The number of published claims with this verdict.
+pub fn count(experiment: &ExperimentRecord, verdict: Verdict) -> usize {
+    let findings = experiment.findings.iter();
+    findings
+        .filter(|finding| !is_own(finding) && finding.verdict == verdict)
+        .count()
+}
+
+/// The verdict in a word.
+pub fn verdict(finding: &Finding) -> &'static str {
+    match finding.verdict {
+        Verdict::Reproduced if is_own(finding) => "holds",
+        Verdict::Not if is_own(finding) => "does not hold",
+        verdict => verdict.word(),
+    }
+}
+
+/// The claims, published ones first.
+pub fn in_order(experiment: &ExperimentRecord) -> Vec<&Finding> {
+    let (own, others): (Vec<_>, Vec<_>) = experiment.findings.iter().partition(|one| is_own(one));
+    [others, own].concat()
+}
 
 /// The number of claims with each verdict.
 pub fn summary(record: &ExperimentsRecord) -> String {
     let count = |verdict| -> usize {
         let experiments = record.experiments.iter();
         experiments
-            .map(|experiment| experiment.count(verdict))
+            .map(|experiment| count(experiment, verdict))
             .sum()
     };
-    let all: usize = record
-        .experiments
-        .iter()
-        .map(|experiment| experiment.findings.len())
-        .sum();
+    let findings = || record.experiments.iter().flat_map(|one| &one.findings);
+    let all = findings().filter(|finding| !is_own(finding)).count();
+    let own = findings().filter(|finding| is_own(finding)).count();
+    let hold = findings()
+        .filter(|finding| is_own(finding) && finding.verdict == Verdict::Reproduced)
+        .count();
     let plural = |count: usize, word: &str| match count {
         1 => format!("1 {word}"),
         _ => format!("{count} {word}s"),
@@ -34,11 +65,26 @@ pub fn summary(record: &ExperimentsRecord) -> String {
         0 => {}
         unknown => text.push_str(&format!(", {unknown} not measured")),
     }
+    match own {
+        0 => {}
+        _ => {
+            let holds = if hold == 1 { "holds" } else { "hold" };
+            let own = plural(own, "claim");
+            text.push_str(&format!("; {own} of our own, {hold} {holds}"));
+        }
+    }
     text
 }
 
 /// The published value, as it is shown.
 pub fn published(finding: &Finding) -> String {
+    match is_own(finding) {
+        true => format!("nothing; we claim {}", claimed(finding)),
+        false => claimed(finding),
+    }
+}
+
+fn claimed(finding: &Finding) -> String {
     let number = finding.published.map(digits).unwrap_or_default();
     match finding.form {
         Form::Ratio => finding.published.map(ratio).unwrap_or_default(),

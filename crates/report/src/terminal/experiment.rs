@@ -3,7 +3,7 @@
 use tidemark_results::experiment::{ExperimentRecord, ExperimentsRecord};
 use tidemark_results::text;
 
-use crate::experiment::{found, measured, published, summary};
+use crate::experiment::{RULE, found, in_order, measured, published, summary, verdict};
 use crate::numbers;
 
 /// Every experiment's claims, with what was published and what was found.
@@ -12,18 +12,18 @@ pub fn experiments(record: &ExperimentsRecord) -> String {
     for left in &record.left_out {
         told.push_str(&format!("{} was left out: {}\n", left.name, left.reason));
     }
-    told.push_str(&format!("{}\n", summary(record)));
+    told.push_str(&format!("{}\n{RULE}\n", summary(record)));
     told
 }
 
 fn experiment(experiment: &ExperimentRecord) -> String {
     let mut table = text::table(&["claim", "published", "ours", "verdict"], 4);
-    for finding in &experiment.findings {
+    for finding in in_order(experiment) {
         table.add_row([
             finding.claim.clone(),
             published(finding),
             found(finding),
-            finding.verdict.word().to_owned(),
+            verdict(finding).to_owned(),
         ]);
     }
     let mut told = format!(
@@ -35,7 +35,7 @@ fn experiment(experiment: &ExperimentRecord) -> String {
         text::bytes(experiment.peak_bytes),
         numbers::seconds(experiment.took_s),
     );
-    for (number, finding) in experiment.findings.iter().enumerate() {
+    for (number, finding) in in_order(experiment).into_iter().enumerate() {
         told.push_str(&format!("{}. {}", number + 1, measured(finding)));
         if let Some(reason) = &finding.reason {
             told.push_str(&format!("\n   because: {reason}"));

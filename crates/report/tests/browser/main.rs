@@ -308,7 +308,7 @@ fn a_page_of_experiments_on_a_desk() {
         .evaluate("[...document.querySelectorAll('.verdict')].map((e) => e.textContent).join()");
     assert_eq!(
         verdicts,
-        "reproduced,partly,not reproduced,not measured,reproduced"
+        "reproduced,partly,not reproduced,not measured,reproduced,does not hold"
     );
     // Lines are drawn within their picture, and a run that was given up is told.
     let lines = browser.evaluate("document.querySelectorAll('figure svg polyline').length");

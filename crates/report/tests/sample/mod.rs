@@ -540,6 +540,11 @@ fn experiment() -> ExperimentRecord {
 
 fn findings() -> Vec<Finding> {
     vec![
+        // Published claims come first wherever they are shown.
+        Finding {
+            strength: "own".into(),
+            ..finding("ours is quicker", Form::Order, None, None, Verdict::Not)
+        },
         finding(
             "page-ins",
             Form::Ratio,
