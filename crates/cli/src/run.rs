@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tidemark_live::control;
 use tidemark_results::locks::Locks;
-use tidemark_results::{RunRecord, SCHEMA, text};
+use tidemark_results::{RunRecord, SCHEMA, basis, text};
 use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::management::Rule;
 use tidemark_supervisor::supervise::{ending_of, supervise};
@@ -238,6 +238,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         swap_bytes,
         ending: ending_of(end.status),
         notes: [books.notes, books.told].concat(),
+        basis: basis::of_run(),
         total: books.total,
         jobs: books.jobs,
         suspensions: books.suspensions,

@@ -428,6 +428,7 @@ mod tests {
             swap_bytes: 0,
             ending: Ending::Status(0),
             notes: Vec::new(),
+            basis: Default::default(),
             total: Statistics {
                 page_ins: 5,
                 ..Statistics::default()

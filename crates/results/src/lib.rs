@@ -6,7 +6,7 @@
 //! [`experiment`] of published measurements made again, [`thrashing`] of programs that want more
 //! than memory holds, and [`dated`] where and when.
 //! [`control`] has what a run is asked while it runs, and what it replies. [`host`] is the record
-//! of what a host permits. [`histogram`] counts by size. [`text`] draws tables; every view is a
+//! of what a host permits. [`basis`] says which numbers are not counted. [`histogram`] counts by size. [`text`] draws tables; every view is a
 //! pure function of a record. [`metrics`] is a view for programs that collect numbers.
 //!
 //! # Versions
@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod basis;
 pub mod compare;
 pub mod control;
 pub mod dated;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tidemark_core::counters::{Counter, Kind};
 
+use crate::basis::Bases;
 use crate::histogram::Histogram;
 use crate::locks::Locks;
 use crate::suspension::Suspension;
@@ -44,6 +45,9 @@ pub struct RunRecord {
     /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
     /// managed.
     pub notes: Vec<String>,
+    /// What the numbers rest on that are not counted.
+    #[serde(default, skip_serializing_if = "Bases::is_empty")]
+    pub basis: Bases,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.
     pub total: Statistics,
     /// The jobs, if there was a job server.
@@ -133,7 +137,7 @@ macro_rules! quantity {
 
 macro_rules! define_statistics {
     ($({ $(#[doc = $meaning:literal])+ $name:ident $variant:ident $unit:ident $kind:ident
-         $field:literal })*) => {
+         $basis:ident $field:literal })*) => {
         /// Counts of one process or of all: those of the table of
         /// [counters](tidemark_core::counters!), and what is no counter.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -60,7 +60,7 @@ const COLUMNS: [Column; 16] = [
     }),
     ("MEM", 6, false, |task| short(task.resident_bytes)),
     ("BUDGET", 6, false, |task| short(task.budget_bytes)),
-    ("UNMAN", 6, false, |task| short(task.unmanaged_bytes)),
+    ("≈UNMAN", 6, false, |task| short(task.unmanaged_bytes)),
     ("FLT/S", 6, false, |task| rate(task.rates.faults())),
     ("IN/S", 6, false, |task| {
         rate(task.rates.get(Counter::PageIns))
@@ -71,17 +71,13 @@ const COLUMNS: [Column; 16] = [
     ("WAITED", 6, false, |task| {
         format!("{:.0}%", task.rates.get(Counter::StallNs) * 100.0)
     }),
-    ("AHEAD", 5, false, |task| {
-        let (used, wasted) = (Counter::ReadAheadUsed, Counter::ReadAheadWasted);
-        let used = task.counts.get(used);
-        part(used, used + task.counts.get(wasted))
-    }),
+    ("AHEAD U/L/?", 11, false, ahead),
     ("COMPR", 5, false, |task| {
         let outs = task.counts.get(Counter::PageOuts);
         part(task.counts.get(Counter::CompressedPages).min(outs), outs)
     }),
     ("QUEUE", 5, false, |task| task.stores_under_way.to_string()),
-    ("ENGINE", 6, false, |task| short(task.engine_bytes)),
+    ("≈ENGIN", 6, false, |task| short(task.engine_bytes)),
     ("PAGE-INS", 10, false, |task| {
         task.counts.get(Counter::PageIns).to_string()
     }),
@@ -193,7 +189,7 @@ fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
         state.elapsed_s
     );
     let used = format!(
-        "memory {} of {} · peak {} · unmanaged {} · engines {}",
+        "memory {} of {} · peak {} · unmanaged ≈{} · engines ≈{}",
         bytes(memory.resident_bytes),
         bytes(memory.budget_bytes),
         bytes(memory.resident_bytes_peak),
@@ -300,6 +296,23 @@ fn part(some: u64, all: u64) -> String {
     match all {
         0 => "-".into(),
         all => format!("{:.0}%", some as f64 * 100.0 / all as f64),
+    }
+}
+
+/// The percentages of pages read ahead that were used, left unused, and are not known.
+fn ahead(task: &Task) -> String {
+    let pages = [
+        Counter::ReadAheadUsed,
+        Counter::ReadAheadWasted,
+        Counter::ReadAheadUnknown,
+    ];
+    let pages = pages.map(|counter| task.counts.get(counter));
+    let all: u64 = pages.iter().sum();
+    match all {
+        0 => "-".into(),
+        all => pages
+            .map(|pages| format!("{:.0}", pages as f64 * 100.0 / all as f64))
+            .join("/"),
     }
 }
 

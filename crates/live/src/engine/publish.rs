@@ -144,6 +144,7 @@ impl Engine {
                 Counter::DecompressedPages,
                 packed.decompressed - before.decompressed,
             ),
+            (Counter::ReadAheadUnknown, core.read_ahead_unknown()),
             (Counter::CompressedMemoryPeak, u64::from(peak)),
             (Counter::FramesBudget, u64::from(self.budget)),
             (Counter::ManagedBytes, self.managed.bytes() as u64),

@@ -34,6 +34,7 @@ fn record() -> RunRecord {
         swap_bytes: 1 << 32,
         ending: Ending::Status(0),
         notes: vec![],
+        basis: crate::basis::of_run(),
         total: statistics.clone(),
         jobs: None,
         suspensions: vec![Suspension {

@@ -2,7 +2,8 @@
 
 use tidemark_core::counters::Counter;
 
-use super::{bytes, hanging, table};
+use super::{UNMANAGED, bytes, hanging, table};
+use crate::basis::SAMPLED_MARK;
 use crate::control::{JobsState, MemoryMap, RunState, Task};
 use crate::record::PAGE_BYTES;
 
@@ -20,7 +21,7 @@ pub fn state(state: &RunState, width: Option<usize>) -> String {
         "waits for",
         "memory",
         "budget",
-        "unmanaged",
+        UNMANAGED,
         "faults/s",
         "page-ins/s",
         "page-outs/s",
@@ -72,7 +73,7 @@ fn headline(state: &RunState) -> String {
             bytes(memory.resident_bytes),
             bytes(memory.budget_bytes)
         ),
-        format!("{} unmanaged", bytes(memory.unmanaged_bytes)),
+        format!("{SAMPLED_MARK}{} unmanaged", bytes(memory.unmanaged_bytes)),
         format!(
             "{} of {} of swap",
             bytes(state.swap.used_bytes),
