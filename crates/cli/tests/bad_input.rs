@@ -348,6 +348,25 @@ fn a_missing_library() {
 }
 
 #[test]
+fn found_a4_a_library_of_another_build() {
+    let library = foreign_library();
+    let path = library.to_string_lossy().into_owned();
+    for policy in ["mach3", "lru"] {
+        let output = Command::new(TIDEMARK)
+            .args(["run", "--memory", "64M", "--policy", policy])
+            .args(["--allow-unmanaged", "--", "echo", "ran"])
+            .env("TIDEMARK_SHIM", &library)
+            .output()
+            .unwrap();
+        if tidemark_live::sys::uffd::Uffd::offered().is_err() {
+            return;
+        }
+        expect_refusal(&output, &[&path, "of another build", "`make`"]);
+        assert!(output.stdout.is_empty(), "nothing was started");
+    }
+}
+
+#[test]
 fn options_and_commands_that_are_none() {
     expect_run_refused(&["--frobnicate"], &["--frobnicate", "--help"]);
     expect_refusal(&tidemark(&["frobnicate"]), &["frobnicate", "--help"]);

@@ -4,10 +4,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use tidemark_live::stamp;
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
 use tidemark_live::sys::{Errno, personality};
 
 use tidemark_results::{Refusal, refuse};
+
+use crate::program::plain;
 
 /// The remedy for a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";
@@ -103,7 +106,21 @@ pub fn find_shim() -> Result<PathBuf, Refusal> {
             found.display()
         );
     }
+    check_build(&found)?;
     Ok(found)
+}
+
+/// Refuses a preload library that was not built with this command: it may know neither what is
+/// asked for nor how to say so.
+fn check_build(library: &Path) -> Result<(), Refusal> {
+    match stamp::is_of_this_build(library) {
+        Ok(true) => Ok(()),
+        Ok(false) => refuse!(
+            "`{}`: the preload library is of another build than this command; build both with `make`",
+            library.display()
+        ),
+        Err(error) => refuse!("`{}`: {}", library.display(), plain(&error)),
+    }
 }
 
 /// Finds the library that brings the allocator of `--malloc pool`, beside the preload library.

@@ -8,10 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::time::{ClockId, clock_gettime};
 use tidemark_live::sys::status;
 
@@ -27,6 +29,8 @@ const SOON: Duration = Duration::from_millis(5);
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
 /// The longest line of a process: 52 numbers, and a name of 64 bytes at most.
 const LINE_BYTES: usize = 2048;
+/// The number of processes at a time that are waited for to execute a program.
+const LEAVING_MAX: usize = 256;
 /// The number of names that are told.
 const NAMES_MAX: usize = 5;
 
@@ -43,6 +47,8 @@ pub struct Strangers {
     next_search: Instant,
     /// The numbers of processes that have lost their engines since the last look.
     suspects: Vec<u32>,
+    /// Processes that are about to execute another program; what they hold open ends then.
+    leaving: Vec<(OwnedFd, u32)>,
 }
 
 /// A process, told from another that has its number later.
@@ -88,6 +94,7 @@ impl Strangers {
             next_look: Instant::now(),
             next_search: Instant::now(),
             suspects: vec![],
+            leaving: vec![],
         }
     }
 
@@ -113,6 +120,37 @@ impl Strangers {
     pub fn suspect(&mut self, pid: u32) {
         self.next_look = self.next_look.min(Instant::now() + SOON);
         self.suspects.push(pid);
+    }
+
+    /// Learns that process `pid` is about to execute another program: when `connection` ends, it has.
+    pub fn await_exec(&mut self, connection: OwnedFd, pid: u32) {
+        if self.leaving.len() < LEAVING_MAX {
+            self.leaving.push((connection, pid));
+        } else {
+            self.suspect(pid);
+        }
+    }
+
+    /// Has process `pid` looked at now, which has just executed another program.
+    pub fn note_exec(&mut self, pid: u32) {
+        self.next_look = Instant::now();
+        self.suspects.push(pid);
+    }
+
+    /// The connections that end when their processes execute a program.
+    pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let connections = self.leaving.iter().map(|(connection, _)| connection);
+        connections.map(|connection| PollFd::new(connection, PollFlags::IN))
+    }
+
+    /// Learns which of [`sources`](Self::sources) have ended.
+    pub fn hear(&mut self, ready: &[bool]) {
+        for place in (0..self.leaving.len()).rev() {
+            if ready.get(place) == Some(&true) {
+                let (_, pid) = self.leaving.swap_remove(place);
+                self.note_exec(pid);
+            }
+        }
     }
 
     /// Looks for descendants of the process that was started, and of the `managed`, that are not

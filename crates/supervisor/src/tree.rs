@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
-use tidemark_live::control::{self, Grant, Hello};
+use tidemark_live::control::{self, Grant, Hello, Opening};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_partition::measures::{Measures, Meter};
 use tidemark_partition::{
@@ -26,6 +26,7 @@ use tidemark_results::record::Jobs;
 use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
 
 use self::load::Control;
+use self::map::Maps;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
@@ -103,8 +104,7 @@ pub struct Tree {
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
-    /// The number of maps that were asked for.
-    maps_asked: u32,
+    maps: Maps,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -193,7 +193,7 @@ impl Tree {
             jobs: None,
             timeline: None,
             counts_ended: Counts::default(),
-            maps_asked: 0,
+            maps: Maps::default(),
         }
     }
 
@@ -334,6 +334,7 @@ impl Tree {
             .chain(other.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)))
             .chain(self.jobs.as_ref().map(JobServer::source))
             .chain(self.requests.sources())
+            .chain(self.strangers.sources())
             .collect();
         // An interrupted wait is one that ended early.
         let _ = poll(&mut sources, Some(&timespec(limit)));
@@ -345,7 +346,9 @@ impl Tree {
         let (ready, others) = ready.split_at(self.members.len() + 1);
         self.handle_ready(ready);
         let others = &others[usize::from(other.is_some())..];
-        let (jobs, requests) = others.split_at(usize::from(self.jobs.is_some()));
+        let (jobs, others) = others.split_at(usize::from(self.jobs.is_some()));
+        let (requests, leaving) = others.split_at(self.requests.sources().count());
+        self.strangers.hear(leaving);
         if jobs.contains(&true) {
             self.serve_jobs();
         }
@@ -447,8 +450,10 @@ impl Tree {
         let Some(peer) = peers::find(&connection, is_member) else {
             return;
         };
-        let Ok(mut hello) = control::read_hello(connection.as_fd()) else {
-            return;
+        let mut hello = match control::read_opening(connection.as_fd()) {
+            Ok(Opening::Hello(hello)) => hello,
+            Ok(Opening::Exec { child }) => return self.note_exec(connection, peer.pid, child),
+            Err(_) => return,
         };
         // In a namespace of its own a process has another number there, which others have, too.
         hello.pid = peer.pid;
@@ -474,12 +479,6 @@ impl Tree {
             self.ended.note_ending(hello.pid, Ending::Replaced);
         }
         self.members.push(Member::new(connection, hello, peer));
-    }
-
-    /// Finds the programs that are not managed.
-    fn look_for_strangers(&mut self) {
-        let managed = self.members.iter().map(|member| member.peer.pid).collect();
-        self.strangers.look(&managed);
     }
 
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.

@@ -1,10 +1,13 @@
-//! Children on their way: forked processes that have a record, and have not said hello.
+//! Children on their way: forked processes that have a record, and have not said hello; and
+//! programs that are executed where no engine is.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use tidemark_live::shared::{ProcessIndex, State};
 
 use super::{Member, Tree};
+use crate::strangers::parent_of;
 
 /// The time that a record claimed for a forked child waits for its hello. A child that was killed
 /// before it could say it would keep its swap slots otherwise.
@@ -44,5 +47,21 @@ impl Tree {
             }
             is_due
         });
+    }
+
+    /// Process `pid` executes a program, or its `child` has.
+    pub(super) fn note_exec(&mut self, connection: OwnedFd, pid: u32, child: Option<u32>) {
+        match child {
+            None => self.strangers.await_exec(connection, pid),
+            // In a namespace of its own a process knows others by other numbers.
+            Some(child) if parent_of(child) == Some(pid) => self.strangers.note_exec(child),
+            Some(_) => {}
+        }
+    }
+
+    /// Finds the programs that are not managed.
+    pub(super) fn look_for_strangers(&mut self) {
+        let managed = self.members.iter().map(|member| member.peer.pid).collect();
+        self.strangers.look(&managed);
     }
 }
