@@ -301,6 +301,7 @@ fn record(
         store: None,
         swap_bytes,
         ending: Ending::Status(status),
+        ended_for_room: 0,
         notes: vec![],
         basis: basis::of_run(),
         total,

@@ -237,6 +237,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         store: Some(arguments.store().name().into()),
         swap_bytes,
         ending: ending_of(end.status),
+        ended_for_room: books.ended_for_room,
         notes: [books.notes, books.told].concat(),
         basis: basis::of_run(),
         total: books.total,

@@ -325,13 +325,19 @@ fn a_suspended_task_stands_still_until_it_is_resumed() {
     let run = Run::start("suspend", &["--memory", "64M"]);
     let pid = run.pid("a");
     let number = pid.to_string();
-    let told = run.refused(&["resume", &number]);
-    assert!(told.contains("is not suspended"), "{told}");
+    assert!(
+        run.done(&["resume", &number])
+            .contains("is not suspended, as before")
+    );
     let resident = || bytes(&run.task("a")["resident_bytes"]);
     wait_until("it is in memory", || resident() > 11 << 20);
     assert_eq!(
         run.done(&["suspend", &number]),
         format!("task {pid} is suspended\n")
+    );
+    assert!(
+        run.done(&["suspend", &number])
+            .contains("is suspended, as before")
     );
     let task = run.task("a");
     assert_eq!(task["state"], "suspended");
@@ -678,6 +684,7 @@ fn a_timeline_has_rates_and_what_was_asked_for() {
         &["--memory", "16M", "--timeline", "timeline.json"],
     );
     let pid = run.pid("a");
+    let run_pid = bytes(&run.state()["pid"]);
     let number = pid.to_string();
     run.done(&["suspend", &number]);
     run.done(&["resume", &number]);
@@ -703,16 +710,28 @@ fn a_timeline_has_rates_and_what_was_asked_for() {
     // The shell's name, perhaps, and then the program's.
     let names = of_task("process_name");
     assert_eq!(names.last().unwrap()["args"]["name"], "python3");
-    let (suspended, resumed) = (of_task("suspend"), of_task("resume"));
-    assert_eq!((suspended.len(), resumed.len()), (1, 1));
-    assert_eq!(suspended[0]["ph"], "i");
-    assert!(bytes(&suspended[0]["ts"]) <= bytes(&resumed[0]["ts"]));
+    // A suspension lasts from one to the other, and says who asked.
+    let suspended = of_task("suspended");
+    let parts: Vec<&Value> = suspended.iter().map(|it| &it["ph"]).collect();
+    assert_eq!(parts, ["B", "E"]);
+    assert_eq!(suspended[0]["args"]["by"], "a request");
+    assert_eq!(suspended[1]["args"]["resumed by"], "a request");
+    assert!(bytes(&suspended[0]["ts"]) <= bytes(&suspended[1]["ts"]));
+    // The run as a whole has a track of its own.
+    let of_run = |name: &str| {
+        let found = events.iter();
+        let mut found = found.filter(|it| it["name"] == name && it["ph"] == "C");
+        found.any(|it| it["pid"] == run_pid)
+    };
+    for name in ["faults per second", "memory", "swap", "tasks"] {
+        assert!(of_run(name), "{name}: {text}");
+    }
     let rates = of_task("faults per second");
     assert!(!rates.is_empty(), "{text}");
     let times: Vec<u64> = rates.iter().map(|event| bytes(&event["ts"])).collect();
     assert!(times.is_sorted(), "{times:?}");
     let had = |kind: &str| rates.iter().any(|event| bytes(&event["args"][kind]) > 0);
-    assert!(had("major") || had("minor") || had("zero fill"), "{text}");
+    assert!(had("page-in") || had("soft") || had("zero fill"), "{text}");
     assert!(
         events
             .iter()

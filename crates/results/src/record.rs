@@ -42,6 +42,9 @@ pub struct RunRecord {
     pub swap_bytes: u64,
     /// The way the program ended.
     pub ending: Ending,
+    /// The processes that were ended because nothing more could leave memory: the store was full.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ended_for_room: u64,
     /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
     /// managed.
     pub notes: Vec<String>,
@@ -196,6 +199,10 @@ macro_rules! define_statistics {
 }
 
 tidemark_core::counters! { run define_statistics }
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// True if the total over processes is the sum.
 fn is_added(kind: Kind) -> bool {

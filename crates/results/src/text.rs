@@ -81,7 +81,7 @@ fn processes(record: &RunRecord, width: Option<usize>) -> String {
         "page-ins",
         "page-outs",
         "peak",
-        "budget",
+        "last budget",
         UNMANAGED,
         "soft faults",
         "zero fills",
@@ -326,6 +326,7 @@ mod tests {
             store: None,
             swap_bytes: 4 << 30,
             ending: Ending::Status(3),
+            ended_for_room: 0,
             notes: vec!["the swap file is read through the page cache".into()],
             basis: crate::basis::of_run(),
             total: Statistics {

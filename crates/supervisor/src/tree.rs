@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
 use tidemark_live::control::{self, Grant, Hello, Opening};
-use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use tidemark_live::shared::{self, Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_partition::measures::{Measures, Meter};
 use tidemark_partition::{
     self as share, Divider, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
@@ -82,6 +82,8 @@ pub struct Tree {
     turned_away: Option<(u32, u64)>,
     /// Notes of what engines have said on stderr themselves.
     told: Vec<String>,
+    /// The processes that were ended because the store was full.
+    ended_for_room: u64,
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
     divider: Divider,
@@ -139,6 +141,8 @@ pub struct Books {
     pub jobs: Option<Jobs>,
     /// The times for which load control had tasks wait.
     pub suspensions: Vec<tidemark_results::suspension::Suspension>,
+    /// The processes that were ended because the store was full.
+    pub ended_for_room: u64,
     /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
@@ -177,6 +181,7 @@ impl Tree {
             notes: vec![],
             turned_away: None,
             told: vec![],
+            ended_for_room: 0,
             awaited: vec![],
             divider: Divider::default(),
             next_division,
@@ -431,6 +436,7 @@ impl Tree {
             total,
             jobs,
             suspensions,
+            ended_for_room: self.ended_for_room,
             notes: std::mem::take(&mut self.notes),
             told: std::mem::take(&mut self.told),
         }
@@ -628,6 +634,7 @@ impl Tree {
         if process.state() == State::Running {
             process.end(now_ns());
             self.counts_ended.add(&observation::counts_of(&process));
+            self.ended_for_room += u64::from(process.ending() == shared::Ending::StoreFull);
             self.told.extend(record::complaint(&process));
             let described = member.describe(&process, ending, now_ns());
             let life = member.peer.life.filter(|_| ending == Ending::Gone);

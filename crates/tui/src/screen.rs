@@ -85,7 +85,34 @@ const COLUMNS: [Column; 16] = [
 
 /// The help at the bottom.
 const HELP: &str =
-    "q quit · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget · m map";
+    "q quit · ? help · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget · m map";
+
+/// What `?` shows: keys and columns.
+const MANUAL: [&str; 23] = [
+    "  q            quit",
+    "  ↑ ↓, k j     choose a task; PgUp and PgDn go by screens",
+    "  s            sort by memory, budget, unmanaged, faults, page-ins, page-outs, waited, pid",
+    "  z, r         suspend the chosen task, and let it go on",
+    "  e            page it out as a whole; it grows again",
+    "  b            change the memory of all tasks together",
+    "  m            show the map of the chosen task's memory, or hide it",
+    "",
+    "  MEM          memory in frames, and compressed",
+    "  BUDGET       the most of it that the task may have now",
+    "  ≈UNMAN       resident memory that is not managed: stacks, shared memory (≈: sampled)",
+    "  FLT/S        faults per second",
+    "  IN/S, OUT/S  pages read from the store, and written to it, per second",
+    "  WAITED       the time that its threads waited for faults, in that second",
+    "  AHEAD U/L/?  of pages read ahead: percent used, left unused, not known",
+    "  COMPR        the part of page-outs that went to compressed memory",
+    "  QUEUE        pages on their way to the store",
+    "  ≈ENGIN       memory of the engine itself (≈: sampled)",
+    "  PAGE-INS     pages read from the store so far",
+    "",
+    "  The map: one place for each part of the managed memory; its line says what is where.",
+    "",
+    "  any key goes back",
+];
 
 /// The things that a screen shows.
 #[derive(Clone, Copy, Debug)]
@@ -101,10 +128,13 @@ pub struct Scene<'a> {
 /// The screen.
 pub fn draw(scene: Scene<'_>, size: Size, paint: Paint) -> Vec<Line> {
     let Scene { state, map, view } = scene;
+    if view.has_manual {
+        return manual(size);
+    }
     let tasks = view.tasks(state);
     let shown = view.task_rows(size.rows);
     let columns = fitting(size.columns);
-    let mut lines = overview(state, view, size.columns);
+    let mut lines = overview(state, view, size, shown);
     lines.push(Line::new(titles(columns), Tone::Head));
     for task in tasks.iter().skip(view.skipped).take(shown) {
         let is_chosen = Some(task.pid) == view.chosen;
@@ -120,14 +150,29 @@ pub fn draw(scene: Scene<'_>, size: Size, paint: Paint) -> Vec<Line> {
     let above = size.rows.saturating_sub(last.len());
     lines.resize(above, Line::new(String::new(), Tone::Usual));
     lines.append(&mut last);
-    lines.truncate(size.rows);
+    fit(&mut lines, size);
     for line in &mut lines {
-        line.text = line.text.chars().take(size.columns).collect();
         if line.tone == Tone::Head && paint == Paint::Colours {
             line.text = format!("{:1$}", line.text, size.columns);
         }
     }
     lines
+}
+
+/// The keys and the columns, on a screen of their own.
+fn manual(size: Size) -> Vec<Line> {
+    let lines = MANUAL.iter().map(|text| (*text).to_owned());
+    let mut lines: Vec<Line> = lines.map(|text| Line::new(text, Tone::Usual)).collect();
+    lines.resize(size.rows, Line::new(String::new(), Tone::Usual));
+    fit(&mut lines, size);
+    lines
+}
+
+fn fit(lines: &mut Vec<Line>, size: Size) {
+    lines.truncate(size.rows);
+    for line in lines {
+        line.text = line.text.chars().take(size.columns).collect();
+    }
 }
 
 /// One screen with all tasks, for a file or a pipe, `columns` wide.
@@ -179,7 +224,7 @@ impl Line {
 }
 
 /// The lines about the run as a whole.
-fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
+fn overview(state: &RunState, view: &View, size: Size, shown: usize) -> Vec<Line> {
     let (memory, rates) = (&state.memory, &state.rates);
     let run = format!(
         "run {} · policy {} · store {} · {:.0} s",
@@ -209,16 +254,28 @@ fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
         tasks.filter(|task| task.state == state_of).count()
     };
     let tasks = format!(
-        "{} task{}, {} suspended, {} evicting · by {} {}",
-        state.tasks.len(),
-        if state.tasks.len() == 1 { "" } else { "s" },
+        "{}, {} suspended, {} evicting · by {} {}",
+        place(state.tasks.len(), view.skipped, shown),
         count(TaskState::Suspended),
         count(TaskState::Evicting),
         view.sort.name(),
-        gauge(memory.resident_bytes, memory.budget_bytes, columns / 4),
+        gauge(memory.resident_bytes, memory.budget_bytes, size.columns / 4),
     );
     let lines = [run, used, moved, tasks].into_iter();
     lines.map(|text| Line::new(text, Tone::Usual)).collect()
+}
+
+/// The tasks that are on the screen: all, or those from one place to another.
+fn place(tasks: usize, skipped: usize, shown: usize) -> String {
+    let whole = if tasks == 1 { "task" } else { "tasks" };
+    match tasks > shown {
+        true => format!(
+            "{}-{} of {tasks} {whole}",
+            skipped + 1,
+            (skipped + shown).min(tasks)
+        ),
+        false => format!("{tasks} {whole}"),
+    }
 }
 
 fn foot(view: &View) -> String {
