@@ -5,6 +5,7 @@
 //! its processes.
 
 pub mod plan;
+mod runtimes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -112,6 +113,11 @@ pub struct Arguments {
     /// Replace the program's memory allocator
     #[arg(long, value_name = "KIND")]
     malloc: Option<Malloc>,
+    /// Tell language runtimes of the budget, which else size their heaps by the machine's memory: in
+    /// JAVA_TOOL_OPTIONS (-XX:MaxRAM), NODE_OPTIONS (--max-old-space-size), GOMEMLIMIT and
+    /// DOTNET_GCHeapHardLimit, where nothing says so already
+    #[arg(long, conflicts_with = "in_step")]
+    tell_runtimes: bool,
     /// Run the program even if it can't be managed
     #[arg(long)]
     allow_unmanaged: bool,

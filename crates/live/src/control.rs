@@ -304,6 +304,23 @@ pub fn read_opening(connection: BorrowedFd<'_>) -> io::Result<Opening> {
     Ok(Opening::Hello(hello.ok_or(io::ErrorKind::InvalidData)?))
 }
 
+/// Removes the private folder of a run whose supervisor was killed: the one in which `socket` lies,
+/// if it has the name of one and nobody listens there. Best effort: the next run would do it.
+pub fn remove_deserted(socket: &Path) {
+    let Some(folder) = socket.parent() else {
+        return;
+    };
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let numbers = name.and_then(|name| name.strip_prefix("tidemark-")?.split_once('-'));
+    let is_private = numbers.is_some_and(|(maker, _)| maker.parse::<u32>().is_ok());
+    let answer = std::os::unix::net::UnixStream::connect(socket);
+    let is_deserted = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_private && is_deserted {
+        // Another engine may be quicker.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
 /// Wakes whoever is at the other end, to look at the process's record now: an engine, whose budget
 /// has changed, or the supervisor, which an engine asks for frames or has given some up to. Never
 /// blocks.
@@ -438,5 +455,29 @@ mod tests {
         assert_eq!(Shared::open(files.shared).unwrap().swap_slots(), 10);
         assert_eq!((grant.frames_budget, files.decisions.is_some()), (4, false));
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_deserted_folder_goes_and_any_other_stays() {
+        let scratch = std::env::temp_dir().join(format!("deserted-{}", std::process::id()));
+        let make = |name: &str| {
+            let folder = scratch.join(name);
+            std::fs::create_dir_all(folder.join("requests")).unwrap();
+            let socket = folder.join("control");
+            let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            (socket, listener)
+        };
+        let (killed, listener) = make("tidemark-1-2");
+        // As a killed process leaves it, even if a child of another test has a copy.
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
+        let (others, listener) = make("sockets");
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
+        let (kept, _listener) = make("tidemark-1-3");
+        for socket in [&killed, &others, &kept] {
+            remove_deserted(socket);
+        }
+        let there = [killed, others, kept].map(|socket| socket.parent().unwrap().exists());
+        assert_eq!(there, [false, true, true]);
+        std::fs::remove_dir_all(&scratch).unwrap();
     }
 }

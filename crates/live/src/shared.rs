@@ -49,6 +49,7 @@ mod buckets;
 mod forks;
 mod histograms;
 mod map;
+mod orphans;
 mod owned;
 mod places;
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_lab::names::find_policy;
 use tidemark_lab::study::Named;
 use tidemark_trace::{Error, ErrorKind};
 
@@ -27,7 +28,8 @@ pub fn of_system(path: &Path, error: &io::Error) -> PyErr {
         Some(number) => {
             // Python adds the number and the file itself.
             let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
-            PyOSError::new_err((number, reason, path.to_path_buf()))
+            // As text: an object of `pathlib` would be shown as one.
+            PyOSError::new_err((number, reason, path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("`{}`: {text}", path.display())),
     }
@@ -45,6 +47,16 @@ pub fn of_policy(error: &BuildError<'_>) -> PyErr {
             format!("knob `{name}` is {value}; needs {min} to {max}")
         }
     })
+}
+
+/// Refuses a policy's name if it is that of a file without a module that can be used.
+pub fn check_file(name: &str) -> PyResult<()> {
+    match tidemark_plugin::is_file(name) {
+        true => find_policy(name)
+            .map(drop)
+            .map_err(|refusal| PyValueError::new_err(refusal.to_string())),
+        false => Ok(()),
+    }
 }
 
 /// The message for a name that no policy has: those that are near, or where all are listed.

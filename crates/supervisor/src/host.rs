@@ -24,6 +24,14 @@ pub const NEEDED: Features = Features::MOVE
     .and(Features::THREAD_ID)
     .and(Features::CHANGES);
 
+/// Other ways to permit userfaultfd than a command that lasts until the next start of the machine.
+pub const PERMISSIONS: [&str; 2] = [
+    "for good, to this user: `echo 'KERNEL==\"userfaultfd\", OWNER=\"'$USER'\", MODE=\"0600\"' | \
+     sudo tee /etc/udev/rules.d/70-userfaultfd.rules && sudo udevadm trigger /dev/userfaultfd`",
+    "for good, to all: `echo vm.unprivileged_userfaultfd=1 | \
+     sudo tee /etc/sysctl.d/70-userfaultfd.conf && sudo sysctl --system`",
+];
+
 /// The number of processors this process may run on.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

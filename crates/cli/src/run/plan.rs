@@ -18,7 +18,7 @@ use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::swap::{self, Swap};
 use tidemark_supervisor::{host, load_controls, program};
 
-use super::{Arguments, Malloc};
+use super::{Arguments, Malloc, runtimes};
 use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
 
@@ -114,18 +114,7 @@ fn manage(
     let task_bytes_min = plan_task_memory(arguments, memory_bytes_max)?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
-    let mut environment: Vec<(&'static str, OsString)> = vec![
-        (control::MEMORY, memory_bytes.to_string().into()),
-        (control::POLICY, policy.into()),
-        (control::MODE, super::mode(arguments).into()),
-        (control::STORE, arguments.store().name().into()),
-    ];
-    let switches = [
-        (arguments.in_step, control::IN_STEP),
-        (arguments.locks, control::LOCKS),
-    ];
-    let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
-    environment.extend(asked.map(|&(_, name)| (name, "1".into())));
+    let mut environment = variables(arguments, policy, memory_bytes);
     if arguments.malloc == Some(Malloc::Pool) {
         // Before the engine's library: the loader initialises the last one first, and the
         // pool is to be mapped when the engine runs.
@@ -159,6 +148,31 @@ fn manage(
         is_spread: !arguments.in_step,
         module: tidemark_plugin::binary(policy),
     })
+}
+
+/// The variables that engines read, and those that runtimes do.
+fn variables(
+    arguments: &Arguments,
+    policy: &str,
+    memory_bytes: u64,
+) -> Vec<(&'static str, OsString)> {
+    let mut variables: Vec<(&'static str, OsString)> = vec![
+        (control::MEMORY, memory_bytes.to_string().into()),
+        (control::POLICY, policy.into()),
+        (control::MODE, super::mode(arguments).into()),
+        (control::STORE, arguments.store().name().into()),
+    ];
+    let switches = [
+        (arguments.in_step, control::IN_STEP),
+        (arguments.locks, control::LOCKS),
+    ];
+    let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
+    variables.extend(asked.map(|&(_, name)| (name, "1".into())));
+    if arguments.tell_runtimes {
+        let variable = |name: &str| std::env::var(name).ok();
+        variables.extend(runtimes::hints(memory_bytes, variable));
+    }
+    variables
 }
 
 /// Makes the swap file, or what stands for it where pages stay in memory.
