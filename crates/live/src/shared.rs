@@ -790,7 +790,8 @@ fn maps_at(slots: usize) -> usize {
     (ownership_at(slots) + PROCESSES_MAX * (parts + words) * 8).next_multiple_of(4096)
 }
 
-fn bytes_for(slots: usize) -> usize {
+/// The size of shared memory for so many slots.
+pub fn bytes_for(slots: usize) -> usize {
     maps_at(slots) + PROCESSES_MAX * MAP_BYTES
 }
 

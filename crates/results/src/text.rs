@@ -7,7 +7,7 @@ mod width;
 
 pub use amounts::{bytes, count, processors};
 pub use state::{memory_map, state};
-pub use width::{folded, hanging, has_room, wrap_last};
+pub use width::{folded, hanging, has_room, trimmed, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 

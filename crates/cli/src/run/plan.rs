@@ -227,11 +227,15 @@ fn plan_task_memory(arguments: &Arguments, memory_bytes_max: u64) -> Result<u64,
 
 fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {
     let memory_bytes = quantity::parse(option, text)?;
-    if memory_bytes < MEMORY_BYTES_MIN {
+    let least = MEMORY_BYTES_MIN >> 20;
+    if memory_bytes < MEMORY_BYTES_MIN && quantity::is_bare(text) {
         refuse!(
-            "`{option} {text}`: too small; the least that works is {}M",
-            MEMORY_BYTES_MIN >> 20
+            "`{option} {text}`: a number without a unit is in bytes, and the least that works is \
+             {least}M; write `{text}M` for MiB"
         );
+    }
+    if memory_bytes < MEMORY_BYTES_MIN {
+        refuse!("`{option} {text}`: too small; the least that works is {least}M");
     }
     if memory_bytes / PAGE_BYTES > u64::from(u32::MAX) {
         let most = bytes(u64::from(u32::MAX) * PAGE_BYTES);
@@ -281,6 +285,15 @@ mod tests {
         let told = plan_memory("--memory", "4K").unwrap_err().to_string();
         assert_eq!(told, "`--memory 4K`: too small; the least that works is 4M");
         assert_eq!(plan_memory("--memory", "4M"), Ok(4 << 20));
+    }
+
+    #[test]
+    fn found_c_a_number_without_a_unit_is_said_to_be_bytes() {
+        let told = plan_memory("--memory", "24").unwrap_err().to_string();
+        assert!(
+            told.contains("in bytes") && told.contains("`24M`"),
+            "{told}"
+        );
     }
 
     #[test]

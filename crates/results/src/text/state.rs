@@ -2,7 +2,7 @@
 
 use tidemark_core::counters::Counter;
 
-use super::{UNMANAGED, bytes, hanging, table};
+use super::{UNMANAGED, bytes, folded, hanging, table, trimmed};
 use crate::basis::SAMPLED_MARK;
 use crate::control::{JobsState, MemoryMap, RunState, Task};
 use crate::record::PAGE_BYTES;
@@ -29,16 +29,8 @@ pub fn state(state: &RunState, width: Option<usize>) -> String {
         "page-ins",
         "page-outs",
     ];
-    let mut tasks = table(&head, 3);
-    for task in &state.tasks {
-        tasks.add_row(row(task));
-    }
-    if let Some(width) = width {
-        tasks
-            .set_content_arrangement(comfy_table::ContentArrangement::Dynamic)
-            .set_width(width.try_into().unwrap_or(u16::MAX));
-    }
-    text.push_str(&format!("{tasks}\n"));
+    let rows: Vec<Vec<String>> = state.tasks.iter().map(row).collect();
+    text.push_str(&format!("{}\n", folded(&head, &rows, 3, 1, width)));
     text
 }
 
@@ -61,7 +53,7 @@ pub fn memory_map(map: &MemoryMap) -> String {
         parts.add_row(row(format!("{:#x}", cell.address), shares));
     }
     parts.add_row(row("all".into(), all));
-    text.push_str(&format!("{parts}\n"));
+    text.push_str(&format!("{}\n", trimmed(&parts)));
     text
 }
 
