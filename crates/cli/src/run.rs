@@ -113,7 +113,7 @@ pub struct Arguments {
     /// Replace the program's memory allocator
     #[arg(long, value_name = "KIND")]
     malloc: Option<Malloc>,
-    /// Tell language runtimes of the budget, which else size their heaps by the machine's memory: in
+    /// Tell language runtimes of the budget, which else go by the machine's memory: in
     /// JAVA_TOOL_OPTIONS (-XX:MaxRAM), NODE_OPTIONS (--max-old-space-size), GOMEMLIMIT and
     /// DOTNET_GCHeapHardLimit, where nothing says so already
     #[arg(long, conflicts_with = "in_step")]

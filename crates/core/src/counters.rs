@@ -398,6 +398,7 @@ macro_rules! define_core_counters {
             pub fn get(&self, counter: Counter) -> Option<u64> {
                 match counter {
                     $(Counter::$variant => Some(self.$name),)*
+                    Counter::ReadAheadUnknown => Some(self.read_ahead_unknown()),
                     _ => None,
                 }
             }
@@ -476,7 +477,9 @@ mod tests {
         assert_eq!(sum, counted);
         assert_eq!(counted.get(Counter::PageIns), Some(7));
         for counter in Counter::ALL {
-            let is_core = counter.scope() == Scope::Core;
+            // What is left of the others is no count of its own.
+            let is_rest = counter == Counter::ReadAheadUnknown;
+            let is_core = counter.scope() == Scope::Core || is_rest;
             assert_eq!(counted.get(counter).is_some(), is_core, "{counter:?}");
         }
     }

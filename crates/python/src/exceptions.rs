@@ -9,7 +9,7 @@ use std::path::Path;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use tidemark_core::policy::registry::{self, BuildError};
-use tidemark_lab::names::find_policy;
+use tidemark_lab::names::find_module;
 use tidemark_lab::study::Named;
 use tidemark_trace::{Error, ErrorKind};
 
@@ -49,14 +49,12 @@ pub fn of_policy(error: &BuildError<'_>) -> PyErr {
     })
 }
 
-/// Refuses a policy's name if it is that of a file without a module that can be used.
-pub fn check_file(name: &str) -> PyResult<()> {
-    match tidemark_plugin::is_file(name) {
-        true => find_policy(name)
-            .map(drop)
-            .map_err(|refusal| PyValueError::new_err(refusal.to_string())),
-        false => Ok(()),
-    }
+/// Returns true if a policy's name is that of a file with a module, as the command takes it.
+///
+/// # Errors
+/// There is no module in it that can be used.
+pub fn is_module(name: &str) -> PyResult<bool> {
+    find_module(name).map_err(|refusal| PyValueError::new_err(refusal.to_string()))
 }
 
 /// The message for a name that no policy has: those that are near, or where all are listed.

@@ -6,7 +6,7 @@ use tidemark_core::counters::{Basis, Counter};
 
 use crate::control::activity::{COUNTED, name_of};
 
-/// What numbers of a record rest on, by the name of their field: `sampled` or `inferred`. Those
+/// The bases of numbers of a record, by the name of their field: `sampled` or `inferred`. Those
 /// that are not named are counted.
 pub type Bases = BTreeMap<String, String>;
 

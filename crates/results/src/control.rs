@@ -118,7 +118,7 @@ pub struct RunState {
     /// The jobs, if there is a job server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobsState>,
-    /// What the numbers rest on that are not counted.
+    /// The bases of the numbers that are not counted.
     #[serde(default, skip_serializing_if = "Bases::is_empty")]
     pub basis: Bases,
     /// The counts of all tasks that are there and of those that have ended.

@@ -48,7 +48,7 @@ pub struct RunRecord {
     /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
     /// managed.
     pub notes: Vec<String>,
-    /// What the numbers rest on that are not counted.
+    /// The bases of the numbers that are not counted.
     #[serde(default, skip_serializing_if = "Bases::is_empty")]
     pub basis: Bases,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.

@@ -31,7 +31,7 @@ pub struct ReplayRecord {
     pub footprint_pages: u64,
     /// The machine beside its memory.
     pub machine: ReplayMachine,
-    /// What the numbers of runs rest on that are not counted.
+    /// The bases of the numbers of runs that are not counted.
     #[serde(default, skip_serializing_if = "Bases::is_empty")]
     pub basis: Bases,
     /// A run for each system and size of memory.

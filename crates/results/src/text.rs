@@ -226,7 +226,7 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What became of pages read ahead, in counts that add up; `None` if none were.
+/// The fate of pages read ahead, in counts that add up; `None` if none were.
 fn read_ahead(total: &Statistics) -> Option<String> {
     let counts = [
         (total.read_ahead_used, "used"),

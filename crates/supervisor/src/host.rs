@@ -124,7 +124,8 @@ fn check_build(library: &Path) -> Result<(), Refusal> {
     match stamp::is_of_this_build(library) {
         Ok(true) => Ok(()),
         Ok(false) => refuse!(
-            "`{}`: the preload library is of another build than this command; build both with `make`",
+            "`{}`: the preload library is of another build than this command; build both with \
+             `make`",
             library.display()
         ),
         Err(error) => refuse!("`{}`: {}", library.display(), plain(&error)),

@@ -40,8 +40,8 @@ fn describe(pid: u32) -> String {
     }
 }
 
-/// What a `tidemark run` runs, by its command line, whose words end in zero bytes: what follows
-/// `--`, or else all that follows `run`.
+/// The command of a `tidemark run`, by its own command line, whose words end in zero bytes: what
+/// follows `--`, or else all that follows `run`.
 fn command_of(line: &[u8]) -> Option<String> {
     let words: Vec<String> = line
         .split(|&byte| byte == 0)

@@ -28,7 +28,7 @@ const SEARCH_COSTS: u32 = 50;
 const SOON: Duration = Duration::from_millis(5);
 /// The time that a program that can be managed may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
-/// The time that it may take where it has our variables: it does say hello, but the machine is busy.
+/// The time that it may take where it has our variables: on a busy machine a hello is late.
 const START_LIMIT: Duration = Duration::from_secs(40);
 /// The longest line of a process: 52 numbers, and a name of 64 bytes at most.
 const LINE_BYTES: usize = 2048;
@@ -125,7 +125,7 @@ impl Strangers {
         self.suspects.push(pid);
     }
 
-    /// Learns that process `pid` is about to execute another program: when `connection` ends, it has.
+    /// Learns that process `pid` is about to execute another program; `connection` ends when it has.
     pub fn await_exec(&mut self, connection: OwnedFd, pid: u32) {
         if self.leaving.len() < LEAVING_MAX {
             self.leaving.push((connection, pid));

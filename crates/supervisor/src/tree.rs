@@ -26,7 +26,6 @@ use tidemark_results::record::Jobs;
 use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
 
 use self::load::Control;
-use self::map::Maps;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
@@ -35,6 +34,7 @@ use crate::acceptance::Acceptance;
 use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
 use crate::jobs::JobServer;
+use crate::maps::Maps;
 use crate::peers::{self, Peer};
 use crate::requests::Requests;
 use crate::strangers::Strangers;
@@ -370,12 +370,6 @@ impl Tree {
         let members = self.members.iter().map(|member| member.connection.as_fd());
         let members = members.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         std::iter::once(listener).chain(members)
-    }
-
-    /// Returns true if any process is there, or a forked child is about to come.
-    pub fn has_members(&self) -> bool {
-        let mut all = self.shared.processes();
-        !self.members.is_empty() || all.any(|(_, process)| process.state() == State::Reserved)
     }
 
     /// Lets go of everything. What dead engines still hold of the swap file takes no room any more.

@@ -87,7 +87,7 @@ const COLUMNS: [Column; 16] = [
 const HELP: &str =
     "q quit · ? help · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget · m map";
 
-/// What `?` shows: keys and columns.
+/// The manual behind `?`: keys and columns.
 const MANUAL: [&str; 23] = [
     "  q            quit",
     "  ↑ ↓, k j     choose a task; PgUp and PgDn go by screens",

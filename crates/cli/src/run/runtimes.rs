@@ -1,4 +1,4 @@
-//! What `run --tell-runtimes` tells language runtimes, which size their heaps by the machine's
+//! Hints of `run --tell-runtimes` for language runtimes, which size their heaps by the machine's
 //! memory: variables that they read.
 
 use std::ffi::OsString;

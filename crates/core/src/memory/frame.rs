@@ -314,7 +314,7 @@ impl Frames {
         }
     }
 
-    /// What is known of the use of the page in `frame`, to be counted: it is settled now.
+    /// The fate of the page in `frame`, to be counted: it is settled now.
     pub(crate) fn take_fate(&mut self, frame: FrameId) -> Fate {
         core::mem::replace(&mut self.held[frame.index()].fate, Fate::Settled)
     }

@@ -7,7 +7,7 @@
 //!
 //! A fate is for counting alone. No decision depends on it.
 
-/// What is known of the page in a frame, if it came ahead of its use.
+/// The knowledge of the page in a frame, if it came ahead of its use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
     /// It did not, or its use has been counted.

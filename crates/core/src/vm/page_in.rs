@@ -92,8 +92,7 @@ impl Vm {
         self.read_ahead(machine, &scene, number);
     }
 
-    /// The resident pages that a stream's reader has just gone past: they were of use, as far as can
-    /// be told.
+    /// The resident pages that a stream's reader has just gone past: of use, as far as can be told.
     fn collect_passed(&self, number: usize) -> Vec<FrameId> {
         let stream = self.streams.get(number);
         let (first, end) = stream.passed();

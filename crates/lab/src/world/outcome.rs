@@ -97,7 +97,6 @@ impl Outcome {
             Counter::CompressedBytes => self.compressed.compressed_bytes,
             Counter::IncompressiblePages => self.compressed.refused,
             Counter::DecompressedPages => self.compressed.decompressed,
-            Counter::ReadAheadUnknown => self.counters.read_ahead_unknown(),
             Counter::CompressedMemoryPeak => u64::from(self.compressed_memory_peak),
             Counter::BytesRead => self.swap_pages_read * PAGE_BYTES,
             Counter::BytesWritten => self.swap_pages_written * PAGE_BYTES,

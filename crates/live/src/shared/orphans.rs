@@ -1,4 +1,4 @@
-//! What is left to engines whose supervisor is gone.
+//! The frames that are left to engines whose supervisor is gone.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 

@@ -14,6 +14,12 @@ use crate::strangers::parent_of;
 const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
 impl Tree {
+    /// Returns true if any process is there, or a forked child is about to come.
+    pub fn has_members(&self) -> bool {
+        let mut all = self.shared.processes();
+        !self.members.is_empty() || all.any(|(_, process)| process.state() == State::Reserved)
+    }
+
     /// Finds the children that have a record and have not come.
     pub(super) fn find_children(&mut self) {
         let is_awaited = |&index: &ProcessIndex| {
