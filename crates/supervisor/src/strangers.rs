@@ -125,7 +125,7 @@ impl Strangers {
         self.suspects.push(pid);
     }
 
-    /// Learns that process `pid` is about to execute another program; `connection` ends when it has.
+    /// Learns that process `pid` is about to execute a program: it has when `connection` ends.
     pub fn await_exec(&mut self, connection: OwnedFd, pid: u32) {
         if self.leaving.len() < LEAVING_MAX {
             self.leaving.push((connection, pid));
