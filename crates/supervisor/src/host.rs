@@ -14,6 +14,8 @@ use crate::program::plain;
 
 /// The remedy for a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";
+/// The number of files that a run needs to have open at a time: 26, and a few for what is asked for.
+const FILES_MIN: u64 = 32;
 /// The preload library's file name.
 const SHIM: &str = "libtidemark_shim.so";
 /// The library that brings the allocator of `--malloc pool`; it lies beside the other.
@@ -83,6 +85,20 @@ pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
     match Uffd::offered() {
         Ok(offered) => describe_missing(needed.without(offered)),
         Err(error) => Some(describe_error(error)),
+    }
+}
+
+/// Refuses what a run can't do without, and would fail for want of in the midst of something else.
+pub fn check_needs() -> Result<(), Refusal> {
+    if !Path::new("/proc/self/exe").exists() {
+        refuse!("`/proc` is not mounted, and runs need it: `mount -t proc proc /proc`");
+    }
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    match limit {
+        Some(limit) if limit < FILES_MIN => refuse!(
+            "{limit} files may be open at a time (`ulimit -n`), and runs need {FILES_MIN} at least"
+        ),
+        _ => Ok(()),
     }
 }
 

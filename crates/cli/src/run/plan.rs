@@ -56,6 +56,7 @@ impl Plan {
         if arguments.locks && !arguments.summary && arguments.stats.is_none() {
             refuse!("`--locks`: shown by `--summary`, and in the file of `--stats`; add one");
         }
+        host::check_needs()?;
         let path = program::find(&arguments.program[0])?;
         let statistics_file = arguments
             .stats

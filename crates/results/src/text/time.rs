@@ -8,6 +8,7 @@ const HARDLY: f64 = 0.05;
 
 /// The policy that keeps a part of what is walked through again and again, ...
 const LOOP_POLICY: &str = "tidemark";
+const LOOP: &str = "pages are walked through again and again, and it keeps a part of them";
 /// ... and all that do.
 const LOOP_KEEPERS: [&str; 6] = ["tidemark", "mru", "lirs", "eelru", "clock-pro", "random"];
 /// From so many pages for each request on, pages are read in walks, ...
@@ -92,20 +93,13 @@ fn help_where_memory_suffices(record: &RunRecord) -> String {
 fn help_with_page_ins(record: &RunRecord) -> String {
     let total = &record.total;
     let more = "more memory (`tidemark record`, then `curve`, tells how much)";
-    let more = match keeps_no_loop(record) {
-        true => format!(
-            "`--policy {LOOP_POLICY}`: pages are walked through again and again, and it keeps a \
-             part of them; {more}"
-        ),
-        false => more.to_owned(),
-    };
     let tried = total.compressed_pages + total.incompressible_pages;
     let from_memory = format!(
         "{} of {} pages came from compressed memory",
         count(total.decompressed_pages.min(total.page_ins)),
         count(total.page_ins),
     );
-    if tried == 0 {
+    let help = if tried == 0 {
         format!("{more}; `--store compressed+file`, if pages compress")
     } else if is_mostly_from_memory(total) && record.mode == "thread" {
         format!("{more}; `--in-thread`, if it suits the program: {from_memory}")
@@ -115,6 +109,16 @@ fn help_with_page_ins(record: &RunRecord) -> String {
         format!("{more}; a faster disk for `--swap`: most pages do not compress")
     } else {
         format!("{more}; a faster disk for `--swap`: {from_memory}")
+    };
+    match keeps_no_loop(record) {
+        // A page-in from memory costs hardly more than the soft faults that are the price.
+        true if is_mostly_from_memory(total) => {
+            format!(
+                "{help}; `--policy {LOOP_POLICY}`, if page-ins cost more than soft faults: {LOOP}"
+            )
+        }
+        true => format!("`--policy {LOOP_POLICY}`: {LOOP}; {help}"),
+        false => help,
     }
 }
 
@@ -235,6 +239,13 @@ mod tests {
             help(&record).starts_with("`--policy tidemark`"),
             "{}",
             help(&record)
+        );
+        record.total.compressed_pages = 60_000;
+        record.total.decompressed_pages = 50_000;
+        let told = help(&record);
+        assert!(
+            told.starts_with("more memory") && told.contains("`--policy tidemark`"),
+            "{told}"
         );
         record.policy = "tidemark".into();
         assert!(!help(&record).contains("--policy"));
