@@ -486,7 +486,7 @@ fn whatever_ends_the_supervisor_no_task_stays_suspended() {
     run.child.kill().unwrap();
     run.child.wait().unwrap();
     wait_until("it turns", || run.turns("b") > turns + 1);
-    // It has its memory back, since nobody else does; and nothing is left behind.
+    // It has its memory back, since nobody else has it.
     let anonymous = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = status.lines().find(|line| line.starts_with("RssAnon:"));
@@ -494,6 +494,11 @@ fn whatever_ends_the_supervisor_no_task_stays_suspended() {
         kib.unwrap_or(0) << 10
     };
     wait_until("it has its memory back", || anonymous() > 10 << 20);
+    let told = run.refused(&["stats"]);
+    assert!(told.contains("is the run over?"), "{told}");
+    std::fs::write(run.folder.path("stop"), "").unwrap();
+    wait_until("it ends", || !Path::new(&format!("/proc/{pid}")).exists());
+    // The last one leaves nothing behind.
     let begins = format!("tidemark-{}-", run.child.id());
     let is_left = || {
         let left = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
@@ -501,10 +506,6 @@ fn whatever_ends_the_supervisor_no_task_stays_suspended() {
         names.any(|name| name.starts_with(&begins))
     };
     wait_until("the folder of the run is gone", || !is_left());
-    let told = run.refused(&["stats"]);
-    assert!(told.contains("is the run over?"), "{told}");
-    std::fs::write(run.folder.path("stop"), "").unwrap();
-    wait_until("it ends", || !Path::new(&format!("/proc/{pid}")).exists());
 }
 
 #[test]

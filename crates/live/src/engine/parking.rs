@@ -9,7 +9,6 @@ use super::faults::Arrival;
 use super::outside::size;
 use super::trouble::{pid, say};
 use super::{Engine, now, page_of};
-use crate::control;
 
 impl Engine {
     /// Parks the program, or lets it go on, as the supervisor wants it by now.
@@ -106,15 +105,6 @@ impl Engine {
         let remembered = std::mem::take(&mut self.park.remembered);
         let needed = self.shared.process(self.record()).needed();
         self.vm.pages_due(self.space, &remembered, needed)
-    }
-
-    /// The supervisor is gone without a word: from here on the engine goes on alone, and removes
-    /// what a killed supervisor can't.
-    pub(super) fn lose_supervisor(&mut self) {
-        self.control = None;
-        if let Some(socket) = &self.setup.control {
-            control::remove_deserted(socket);
-        }
     }
 
     /// Without a supervisor nobody gives this program more than the least that it was left with: it
