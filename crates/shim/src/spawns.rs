@@ -41,9 +41,9 @@ macro_rules! interpose {
             let original = unsafe { std::mem::transmute::<usize, Spawn>(found) };
             let mut own = 0;
             let place = if child.is_null() { &raw mut own } else { child };
-            let (number, path) = (place, program);
+            let (at, path) = (place, program);
             // SAFETY: the caller's arguments, with a place for the number where there was none.
-            let error = unsafe { original(number, path, actions, attributes, arguments, variables) };
+            let error = unsafe { original(at, path, actions, attributes, arguments, variables) };
             if error == 0 {
                 // SAFETY: the caller's place, or ours, which has just been written to.
                 way::announce_child(unsafe { place.read() });
