@@ -14,7 +14,7 @@ use crate::program::plain;
 
 /// The remedy for a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";
-/// The number of files that a run needs to have open at a time: 26, and a few for what is asked for.
+/// The number of files that a run has open at a time: 26, and a few for what is asked for.
 const FILES_MIN: u64 = 32;
 /// The preload library's file name.
 const SHIM: &str = "libtidemark_shim.so";
