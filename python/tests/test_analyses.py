@@ -276,3 +276,23 @@ def test_found_m11_documentation_tells_what_is_returned() -> None:
         if isinstance(one, type(tidemark.curve)):
             documentation = one.__doc__ or ""
             assert "eturns" in documentation, name
+
+
+def test_found_b13_a_policy_may_be_a_file_in_text_form(tmp_path: Path) -> None:
+    pages, _ = tidemark.golden("mixed")
+    module = Path(__file__).parents[2] / "docs/guide/policies/clock.wat"
+    own = tidemark.curve(pages, str(module), sizes=[100])
+    clock = tidemark.curve(pages, "clock", sizes=[100])["clock"]
+    assert own[str(module)].misses.tolist() == clock.misses.tolist()
+    wrong = tmp_path / "wrong.wat"
+    wrong.write_text("(module)")
+    with pytest.raises(ValueError, match="wrong.wat") as caught:
+        tidemark.curve(pages, str(wrong), sizes=[100])
+    assert "PosixPath" not in str(caught.value)
+
+
+def test_found_c_messages_show_paths_as_text(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        tidemark.load(tmp_path / "none.tide")
+    assert "PosixPath" not in str(caught.value)
+    assert str(tmp_path / "none.tide") in str(caught.value)

@@ -174,7 +174,10 @@ def needed(
     page_in_ns: float = 100_000.0,
     time_unit_ns: float | None = None,
 ) -> list[Need]:
-    """Tells the least memory with which the program is slowed down by at most `slow_down`.
+    """Tells the least memory with which the program is slowed down by at most `slow_down`, under
+    ideal policies, which cost nothing themselves.
+
+    What `tidemark run` needs is more: `tidemark curve` of the command tells it, in its first table.
 
     That is a share of the program's own time, at most 1: 0.1 is 10 %, the command's `--slowdown 10`.
     It takes for granted that bringing

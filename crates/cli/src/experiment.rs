@@ -204,6 +204,6 @@ fn list(catalog: &Catalog, names: &[String], is_json: bool) -> Result<Exit, Refu
         table.add_row([name.as_str(), &file.source, &file.title]);
     }
     text::wrap_last(&mut table, output::terminal_width());
-    output::print(&format!("{table}\n"));
+    output::print(&format!("{}\n", text::trimmed(&table)));
     Ok(Exit::Fine)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_report::numbers;
-use tidemark_results::text::{bytes, count, folded, hanging, table};
+use tidemark_results::text::{bytes, count, folded, hanging, table, trimmed};
 use tidemark_trace::summary::{End, FileCounts, ProcessSummary, Summary};
 use tidemark_trace::{Granularity, Speed, TimeUnit};
 
@@ -292,5 +292,5 @@ fn phases(summary: &Summary) -> String {
     if rest > 0 {
         table.add_row([format!("{rest} more"), String::new(), String::new()]);
     }
-    format!("\n{table}\n")
+    format!("\n{}\n", trimmed(&table))
 }

@@ -13,7 +13,7 @@ use tidemark_emulator::machine::{End, Machine, Outputs, Processor};
 use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
-use tidemark_results::{Ending, OtherProcesses, RunRecord, SCHEMA, Statistics};
+use tidemark_results::{Ending, OtherProcesses, RunRecord, SCHEMA, Statistics, basis};
 use tidemark_supervisor::folder::PrivateFolder;
 use tidemark_supervisor::program::plain;
 
@@ -301,7 +301,9 @@ fn record(
         store: None,
         swap_bytes,
         ending: Ending::Status(status),
+        ended_for_room: 0,
         notes: vec![],
+        basis: basis::of_run(),
         total,
         jobs: None,
         suspensions: vec![],

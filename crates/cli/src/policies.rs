@@ -54,7 +54,7 @@ fn list(policies: &[&Description], width: Option<usize>) -> String {
         table.add_row([policy.name, needs(policy.sees), policy.summary]);
     }
     text::wrap_last(&mut table, width);
-    format!("{table}\n")
+    format!("{}\n", text::trimmed(&table))
 }
 
 fn full(policy: &Description) -> String {

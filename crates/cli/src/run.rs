@@ -5,6 +5,7 @@
 //! its processes.
 
 pub mod plan;
+mod runtimes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use tidemark_live::control;
 use tidemark_results::locks::Locks;
-use tidemark_results::{RunRecord, SCHEMA, text};
+use tidemark_results::{RunRecord, SCHEMA, basis, text};
 use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::management::Rule;
 use tidemark_supervisor::supervise::{ending_of, supervise};
@@ -112,6 +113,11 @@ pub struct Arguments {
     /// Replace the program's memory allocator
     #[arg(long, value_name = "KIND")]
     malloc: Option<Malloc>,
+    /// Tell language runtimes of the budget, which else go by the machine's memory: in
+    /// JAVA_TOOL_OPTIONS (-XX:MaxRAM), NODE_OPTIONS (--max-old-space-size), GOMEMLIMIT and
+    /// DOTNET_GCHeapHardLimit, where nothing says so already
+    #[arg(long, conflicts_with = "in_step")]
+    tell_runtimes: bool,
     /// Run the program even if it can't be managed
     #[arg(long)]
     allow_unmanaged: bool,
@@ -237,7 +243,9 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         store: Some(arguments.store().name().into()),
         swap_bytes,
         ending: ending_of(end.status),
+        ended_for_room: books.ended_for_room,
         notes: [books.notes, books.told].concat(),
+        basis: basis::of_run(),
         total: books.total,
         jobs: books.jobs,
         suspensions: books.suspensions,

@@ -59,9 +59,10 @@ fn list(systems: &[&System], width: Option<usize>) -> String {
     let mut table = of_columns(kept);
     text::wrap_last(&mut table, width);
     match columns[kept..].join(", ") {
-        left_out if left_out.is_empty() => format!("{table}\n"),
+        left_out if left_out.is_empty() => format!("{}\n", text::trimmed(&table)),
         left_out => {
             let rest = format!("`tidemark systems NAME` has the rest: {left_out}");
+            let table = text::trimmed(&table);
             format!("{table}\n{}", text::hanging("", &rest, width))
         }
     }

@@ -348,6 +348,47 @@ fn a_missing_library() {
 }
 
 #[test]
+fn found_a4_a_library_of_another_build() {
+    let library = foreign_library();
+    let path = library.to_string_lossy().into_owned();
+    for policy in ["mach3", "lru"] {
+        let output = Command::new(TIDEMARK)
+            .args(["run", "--memory", "64M", "--policy", policy])
+            .args(["--allow-unmanaged", "--", "echo", "ran"])
+            .env("TIDEMARK_SHIM", &library)
+            .output()
+            .unwrap();
+        if tidemark_live::sys::uffd::Uffd::offered().is_err() {
+            return;
+        }
+        expect_refusal(&output, &[&path, "of another build", "`make`"]);
+        assert!(output.stdout.is_empty(), "nothing was started");
+    }
+}
+
+#[test]
+fn found_c_limits_of_files_are_named_with_what_is_needed() {
+    let run = |limit: &str| {
+        let script = format!("{limit}; exec '{TIDEMARK}' run --memory 64M -- true");
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", &script])
+            .env("TIDEMARK_SHIM", idle_library());
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    expect_refusal(
+        &run("ulimit -n 16"),
+        &["16 files", "`ulimit -n`", "32 at least"],
+    );
+    if tidemark_live::sys::uffd::Uffd::offered().is_ok() {
+        expect_refusal(
+            &run("ulimit -f 100"),
+            &["100 KiB", "`ulimit -f`", "`--swap-size`"],
+        );
+    }
+}
+
+#[test]
 fn options_and_commands_that_are_none() {
     expect_run_refused(&["--frobnicate"], &["--frobnicate", "--help"]);
     expect_refusal(&tidemark(&["frobnicate"]), &["frobnicate", "--help"]);

@@ -325,13 +325,19 @@ fn a_suspended_task_stands_still_until_it_is_resumed() {
     let run = Run::start("suspend", &["--memory", "64M"]);
     let pid = run.pid("a");
     let number = pid.to_string();
-    let told = run.refused(&["resume", &number]);
-    assert!(told.contains("is not suspended"), "{told}");
+    assert!(
+        run.done(&["resume", &number])
+            .contains("is not suspended, as before")
+    );
     let resident = || bytes(&run.task("a")["resident_bytes"]);
     wait_until("it is in memory", || resident() > 11 << 20);
     assert_eq!(
         run.done(&["suspend", &number]),
         format!("task {pid} is suspended\n")
+    );
+    assert!(
+        run.done(&["suspend", &number])
+            .contains("is suspended, as before")
     );
     let task = run.task("a");
     assert_eq!(task["state"], "suspended");
@@ -480,10 +486,26 @@ fn whatever_ends_the_supervisor_no_task_stays_suspended() {
     run.child.kill().unwrap();
     run.child.wait().unwrap();
     wait_until("it turns", || run.turns("b") > turns + 1);
+    // It has its memory back, since nobody else has it.
+    let anonymous = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    };
+    wait_until("it has its memory back", || anonymous() > 10 << 20);
     let told = run.refused(&["stats"]);
     assert!(told.contains("is the run over?"), "{told}");
     std::fs::write(run.folder.path("stop"), "").unwrap();
     wait_until("it ends", || !Path::new(&format!("/proc/{pid}")).exists());
+    // The last one leaves nothing behind.
+    let begins = format!("tidemark-{}-", run.child.id());
+    let is_left = || {
+        let left = std::fs::read_dir(std::env::temp_dir()).unwrap().flatten();
+        let mut names = left.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.any(|name| name.starts_with(&begins))
+    };
+    wait_until("the folder of the run is gone", || !is_left());
 }
 
 #[test]
@@ -678,6 +700,7 @@ fn a_timeline_has_rates_and_what_was_asked_for() {
         &["--memory", "16M", "--timeline", "timeline.json"],
     );
     let pid = run.pid("a");
+    let run_pid = bytes(&run.state()["pid"]);
     let number = pid.to_string();
     run.done(&["suspend", &number]);
     run.done(&["resume", &number]);
@@ -703,16 +726,28 @@ fn a_timeline_has_rates_and_what_was_asked_for() {
     // The shell's name, perhaps, and then the program's.
     let names = of_task("process_name");
     assert_eq!(names.last().unwrap()["args"]["name"], "python3");
-    let (suspended, resumed) = (of_task("suspend"), of_task("resume"));
-    assert_eq!((suspended.len(), resumed.len()), (1, 1));
-    assert_eq!(suspended[0]["ph"], "i");
-    assert!(bytes(&suspended[0]["ts"]) <= bytes(&resumed[0]["ts"]));
+    // A suspension lasts from one to the other, and says who asked.
+    let suspended = of_task("suspended");
+    let parts: Vec<&Value> = suspended.iter().map(|it| &it["ph"]).collect();
+    assert_eq!(parts, ["B", "E"]);
+    assert_eq!(suspended[0]["args"]["by"], "a request");
+    assert_eq!(suspended[1]["args"]["resumed by"], "a request");
+    assert!(bytes(&suspended[0]["ts"]) <= bytes(&suspended[1]["ts"]));
+    // The run as a whole has a track of its own.
+    let of_run = |name: &str| {
+        let found = events.iter();
+        let mut found = found.filter(|it| it["name"] == name && it["ph"] == "C");
+        found.any(|it| it["pid"] == run_pid)
+    };
+    for name in ["faults per second", "memory", "swap", "tasks"] {
+        assert!(of_run(name), "{name}: {text}");
+    }
     let rates = of_task("faults per second");
     assert!(!rates.is_empty(), "{text}");
     let times: Vec<u64> = rates.iter().map(|event| bytes(&event["ts"])).collect();
     assert!(times.is_sorted(), "{times:?}");
     let had = |kind: &str| rates.iter().any(|event| bytes(&event["args"][kind]) > 0);
-    assert!(had("major") || had("minor") || had("zero fill"), "{text}");
+    assert!(had("page-in") || had("soft") || had("zero fill"), "{text}");
     assert!(
         events
             .iter()

@@ -17,6 +17,7 @@
 /// - its name in the code, as a field and as a variant of [`Counter`];
 /// - its unit, which is a variant of [`Unit`];
 /// - its kind, which is a variant of [`Kind`];
+/// - what it rests on, which is a variant of [`Basis`];
 /// - its name in the record of a run, and in that of a replay. `_` is for one that is not there.
 ///
 /// The order is that of the fields of the records.
@@ -25,136 +26,154 @@ macro_rules! counters {
     ($which:ident $apply:ident) => {
         $crate::select_counters! { $which $apply []
     { /// Faults handed in (not counting their retries).
-      core faults Faults Faults Sum _ _ }
+      core faults Faults Faults Sum Counted _ _ }
     { /// Pages zeroed ahead of their first touch.
-      core zero_aheads ZeroAheads Pages Sum _ _ }
+      core zero_aheads ZeroAheads Pages Sum Counted _ _ }
     { /// Pages read from the store, read-ahead included.
-      core page_ins PageIns Pages Sum "page_ins" "page_ins" }
+      core page_ins PageIns Pages Sum Counted "page_ins" "page_ins" }
     { /// Pages written to the store.
-      core page_outs PageOuts Pages Sum "page_outs" "page_outs" }
+      core page_outs PageOuts Pages Sum Counted "page_outs" "page_outs" }
     { /// Requests that read those pages.
-      core page_in_requests PageInRequests Requests Sum "page_in_requests" "page_in_requests" }
+      core page_in_requests PageInRequests Requests Sum Counted
+      "page_in_requests" "page_in_requests" }
     { /// Requests that wrote those pages.
-      core page_out_requests PageOutRequests Requests Sum "page_out_requests" "page_out_requests" }
+      core page_out_requests PageOutRequests Requests Sum Counted
+      "page_out_requests" "page_out_requests" }
     { /// Of the pages read, those from the swap store.
-      world swap_ins SwapIns Pages Sum _ "swap_ins" }
+      world swap_ins SwapIns Pages Sum Counted _ "swap_ins" }
     { /// Of the pages written, those to the swap store.
-      world swap_outs SwapOuts Pages Sum _ "swap_outs" }
+      world swap_outs SwapOuts Pages Sum Counted _ "swap_outs" }
     { /// Of the pages read, those of files.
-      world file_ins FileIns Pages Sum _ "file_ins" }
+      world file_ins FileIns Pages Sum Counted _ "file_ins" }
     { /// Of the pages written, those of files.
-      world file_outs FileOuts Pages Sum _ "file_outs" }
+      world file_outs FileOuts Pages Sum Counted _ "file_outs" }
     { /// Faults on pages that were in memory, unmapped.
-      core soft_faults SoftFaults Faults Sum "soft_faults" "soft_faults" }
+      core soft_faults SoftFaults Faults Sum Counted "soft_faults" "soft_faults" }
     { /// First touches of anonymous memory, answered with zeros. Pages zeroed along with them are
       /// not counted.
-      core zero_fills ZeroFills Faults Sum "zero_fills" "zero_fills" }
+      core zero_fills ZeroFills Faults Sum Counted "zero_fills" "zero_fills" }
     { /// Private copies made by a write to a shared page.
-      core cow_faults CowFaults Faults Sum "cow_faults" "copies" }
+      core cow_faults CowFaults Faults Sum Counted "cow_faults" "copies" }
     { /// Pages that were touched while they were on their way out, and stayed.
-      core reactivations Reactivations Pages Sum _ "reactivations" }
-    { /// Faults that waited for the store.
-      engine page_in_faults PageInFaults Faults Sum "page_in_faults" _ }
+      core reactivations Reactivations Pages Sum Counted _ "reactivations" }
+    { /// Faults that had to wait for the store: for their page, or for another page to leave first.
+      engine page_in_faults PageInFaults Faults Sum Counted "page_in_faults" _ }
     { /// Faults that needed nothing: the page was there when the fault was looked at.
-      engine spurious_faults SpuriousFaults Faults Sum "spurious_faults" _ }
-    { /// Pages read ahead that were then used.
-      core read_ahead_used ReadAheadUsed Pages Sum "read_ahead_used" "read_ahead_used" }
-    { /// Pages read ahead that left again unused.
-      core read_ahead_wasted ReadAheadWasted Pages Sum "read_ahead_wasted" "read_ahead_wasted" }
+      engine spurious_faults SpuriousFaults Faults Sum Counted "spurious_faults" _ }
+    { /// Pages read ahead: they came, and no fault had asked for them. They are those of the three
+      /// counts that follow.
+      core read_ahead ReadAhead Pages Sum Counted "read_ahead" "read_ahead" }
+    { /// Pages read ahead that were then used: a fault has touched them, or they were written to.
+      core read_ahead_used ReadAheadUsed Pages Sum Counted "read_ahead_used" "read_ahead_used" }
+    { /// Pages read ahead that left again unused: they were never mapped, so nothing can have
+      /// touched them.
+      core read_ahead_wasted ReadAheadWasted Pages Sum Counted
+      "read_ahead_wasted" "read_ahead_wasted" }
+    { /// Pages read ahead of which neither is known. They were mapped before their use, which then
+      /// can't be seen; or they are still in memory.
+      engine read_ahead_unknown ReadAheadUnknown Pages Level Counted
+      "read_ahead_unknown" "read_ahead_unknown" }
+    { /// Of those, the ones that a walk had gone past when they left: it has probably used them.
+      core read_ahead_passed ReadAheadPassed Pages Sum Inferred
+      "read_ahead_passed" "read_ahead_passed" }
     { /// Pages that left without a write because the store had them already.
-      core clean_drops CleanDrops Pages Sum "clean_drops" "clean_drops" }
+      core clean_drops CleanDrops Pages Sum Counted "clean_drops" "clean_drops" }
     { /// Pages that left without a write because they held only zeros.
-      core zero_pages ZeroPages Pages Sum "zero_pages" _ }
+      core zero_pages ZeroPages Pages Sum Counted "zero_pages" _ }
     { /// Pages that were in memory before they were managed, and were taken over.
-      core adopted_pages AdoptedPages Pages Sum "adopted_pages" _ }
+      core adopted_pages AdoptedPages Pages Sum Counted "adopted_pages" _ }
     { /// Frames in use, at most, with the memory that compressed pages have.
-      core frames_peak FramesPeak Frames MeasuredPeak "frames_peak" "frames_peak" }
+      core frames_peak FramesPeak Frames MeasuredPeak Counted "frames_peak" "frames_peak" }
     { /// Choices of the policy that were turned down: it named a frame that may not leave, or none
       /// when one had to.
-      core refusals Refusals Times Sum "refusals" "refusals" }
+      core refusals Refusals Times Sum Counted "refusals" "refusals" }
     { /// Of the pages written to swap, those of files whose own pagers could get no frame.
-      core double_paged DoublePaged Pages Sum _ "double_paged" }
+      core double_paged DoublePaged Pages Sum Counted _ "double_paged" }
     { /// Faults that had to wait for a free frame.
-      core stalls Stalls Faults Sum _ "stalls" }
+      core stalls Stalls Faults Sum Counted _ "stalls" }
     { /// Frames the policy asked about.
-      core questions Questions Frames Sum _ "questions" }
+      core questions Questions Frames Sum Counted _ "questions" }
     { /// Messages to pagers.
-      world messages Messages Messages Sum _ "messages" }
+      world messages Messages Messages Sum Counted _ "messages" }
     { /// Changes of a processor from one process to another.
-      world switches Switches Times Sum _ "switches" }
+      world switches Switches Times Sum Counted _ "switches" }
     { /// The most memory that chains of the reverse map took.
-      world reverse_map_bytes_max ReverseMapBytesMax Bytes Peak _ "reverse_map_bytes_max" }
+      world reverse_map_bytes_max ReverseMapBytesMax Bytes Peak Counted _ "reverse_map_bytes_max" }
     { /// Uses of pages that the trace does not say are mapped; they were let pass.
-      world irregular Irregular Times Sum _ "irregular" }
+      world irregular Irregular Times Sum Counted _ "irregular" }
     { /// Pages that could not leave because their frames were in use by others.
-      core busy Busy Pages Sum _ _ }
+      core busy Busy Pages Sum Counted _ _ }
     { /// Of those, the ones that filled memory and were left to their programs.
-      core disowned Disowned Pages Sum _ _ }
+      core disowned Disowned Pages Sum Counted _ _ }
     { /// Pages that could not be moved for now: pinned, locked, or shared after a fork.
-      engine setbacks Setbacks Pages Sum "setbacks" _ }
+      engine setbacks Setbacks Pages Sum Counted "setbacks" _ }
     { /// Pages that can't be moved because the program has given them to the kernel (registered
       /// buffers, input and output under way), at the end.
-      engine pinned_pages PinnedPages Pages Level "pinned_pages" _ }
+      engine pinned_pages PinnedPages Pages Level Counted "pinned_pages" _ }
     { /// The most of those at a time.
-      engine pinned_pages_peak PinnedPagesPeak Pages Peak "pinned_pages_peak" _ }
+      engine pinned_pages_peak PinnedPagesPeak Pages Peak Counted "pinned_pages_peak" _ }
     { /// Of the pinned pages, those beyond the budget now.
-      engine over_budget_pages OverBudgetPages Pages Level _ _ }
+      engine over_budget_pages OverBudgetPages Pages Level Counted _ _ }
     { /// The most pinned pages beyond the budget at a time.
-      engine over_budget_pages_peak OverBudgetPagesPeak Pages Peak "over_budget_pages_peak" _ }
+      engine over_budget_pages_peak OverBudgetPagesPeak Pages Peak Counted
+      "over_budget_pages_peak" _ }
     { /// Frames that may be used, at the end.
-      engine frames_budget FramesBudget Frames MeasuredLevel "frames_budget" _ }
+      engine frames_budget FramesBudget Frames MeasuredLevel Counted "frames_budget" _ }
     { /// Frames in use now.
-      engine frames_resident FramesResident Frames MeasuredLevel _ _ }
+      engine frames_resident FramesResident Frames MeasuredLevel Counted _ _ }
     { /// As many frames as are not used because the process has other memory: the engine's own,
       /// and what is not managed.
-      engine frames_beside FramesBeside Frames MeasuredLevel "frames_beside" _ }
+      engine frames_beside FramesBeside Frames MeasuredLevel Sampled "frames_beside" _ }
     { /// Resident memory, anonymous or shared, that is neither in frames nor the engine's own:
       /// stacks, shared memory, what a program wrote to of its files' private mappings.
-      engine unmanaged_bytes_now UnmanagedBytesNow Bytes MeasuredLevel _ _ }
+      engine unmanaged_bytes_now UnmanagedBytesNow Bytes MeasuredLevel Sampled _ _ }
     { /// The most memory that was resident at a time and not managed, beside the engine's own.
-      engine unmanaged_bytes_peak UnmanagedBytesPeak Bytes MeasuredPeak "unmanaged_bytes" _ }
+      engine unmanaged_bytes_peak UnmanagedBytesPeak Bytes MeasuredPeak Sampled
+      "unmanaged_bytes" _ }
     { /// Address space under management.
-      engine managed_bytes ManagedBytes Bytes MeasuredLevel "managed_bytes" _ }
+      engine managed_bytes ManagedBytes Bytes MeasuredLevel Sampled "managed_bytes" _ }
     { /// Ranges of addresses under management.
-      engine managed_regions ManagedRegions Ranges MeasuredLevel _ _ }
+      engine managed_regions ManagedRegions Ranges MeasuredLevel Counted _ _ }
     { /// The most memory that the engine itself had: its tables, stacks and buffers.
-      engine engine_bytes EngineBytes Bytes MeasuredPeak "engine_bytes" _ }
+      engine engine_bytes EngineBytes Bytes MeasuredPeak Sampled "engine_bytes" _ }
     { /// Pages that were compressed as they left, and kept in memory.
-      engine compressed_pages CompressedPages Pages Sum "compressed_pages" "compressed_pages" }
+      engine compressed_pages CompressedPages Pages Sum Counted
+      "compressed_pages" "compressed_pages" }
     { /// The bytes they were compressed to.
-      engine compressed_bytes CompressedBytes Bytes Sum "compressed_bytes" "compressed_bytes" }
+      engine compressed_bytes CompressedBytes Bytes Sum Counted
+      "compressed_bytes" "compressed_bytes" }
     { /// Pages that hardly compress, and went to the swap file as they are.
-      engine incompressible_pages IncompressiblePages Pages Sum
+      engine incompressible_pages IncompressiblePages Pages Sum Counted
       "incompressible_pages" "incompressible_pages" }
     { /// Of the pages read from the store, those that were compressed, in memory or on disk.
-      engine decompressed_pages DecompressedPages Pages Sum
+      engine decompressed_pages DecompressedPages Pages Sum Counted
       "decompressed_pages" "decompressed_pages" }
     { /// The most memory that compressed pages had. It counts as frames in use.
-      engine compressed_memory_peak CompressedMemoryPeak Pages Peak
+      engine compressed_memory_peak CompressedMemoryPeak Pages Peak Counted
       "compressed_memory_peak" "compressed_memory_peak" }
     { /// Bytes read from the store.
-      engine bytes_read BytesRead Bytes Sum "bytes_read" "bytes_read" }
+      engine bytes_read BytesRead Bytes Sum Counted "bytes_read" "bytes_read" }
     { /// Bytes written to the store.
-      engine bytes_written BytesWritten Bytes Sum "bytes_written" "bytes_written" }
+      engine bytes_written BytesWritten Bytes Sum Counted "bytes_written" "bytes_written" }
     { /// Time that threads waited for their faults, added up over threads.
-      engine stall_ns StallNs Nanoseconds Sum "stall_s" _ }
+      engine stall_ns StallNs Nanoseconds Sum Counted "stall_s" _ }
     { /// Of that, the time of faults for pages that the store had, or was to have.
-      engine fetch_stall_ns FetchStallNs Nanoseconds Sum _ _ }
+      engine fetch_stall_ns FetchStallNs Nanoseconds Sum Counted _ _ }
     { /// Processor time of the program's own threads: the process's without its engine's.
-      engine program_ns ProgramNs Nanoseconds Sum _ _ }
+      engine program_ns ProgramNs Nanoseconds Sum Counted _ _ }
     { /// Processor time of the engine's own thread, told when it has worked.
-      engine engine_processor_ns EngineProcessorNs Nanoseconds Sum _ _ }
+      engine engine_processor_ns EngineProcessorNs Nanoseconds Sum Counted _ _ }
     { /// Time that the engine worked.
-      engine engine_ns EngineNs Nanoseconds Sum "engine_s" _ }
+      engine engine_ns EngineNs Nanoseconds Sum Counted "engine_s" _ }
     { /// Requests to the store that failed.
-      core store_errors StoreErrors Requests Sum "store_errors" _ }
+      core store_errors StoreErrors Requests Sum Counted "store_errors" _ }
     { /// Pages on their way to the store. If a process dies with some, its slots may still be
       /// written to after its end.
-      engine stores_under_way StoresUnderWay Pages Level _ _ }
+      engine stores_under_way StoresUnderWay Pages Level Counted _ _ }
     { /// Events of the userfaultfd other than faults.
-      engine map_events MapEvents Times Sum _ _ }
+      engine map_events MapEvents Times Sum Counted _ _ }
     { /// Times the engine changed its processor to follow the program.
-      engine engine_moves EngineMoves Times Sum _ _ }
+      engine engine_moves EngineMoves Times Sum Counted _ _ }
         }
     };
 }
@@ -173,15 +192,17 @@ macro_rules! select_counters {
     };
     (run $apply:ident [$($kept:tt)*]
      { $(#[doc = $meaning:literal])+ $by:ident $name:ident $variant:ident $unit:ident $kind:ident
-       $run:literal $replay:tt } $($more:tt)*) => {
+       $basis:ident $run:literal $replay:tt } $($more:tt)*) => {
         $crate::select_counters! { run $apply
-            [$($kept)* { $(#[doc = $meaning])+ $name $variant $unit $kind $run }] $($more)* }
+            [$($kept)* { $(#[doc = $meaning])+ $name $variant $unit $kind $basis $run }]
+            $($more)* }
     };
     (replay $apply:ident [$($kept:tt)*]
      { $(#[doc = $meaning:literal])+ $by:ident $name:ident $variant:ident $unit:ident $kind:ident
-       $run:tt $replay:literal } $($more:tt)*) => {
+       $basis:ident $run:tt $replay:literal } $($more:tt)*) => {
         $crate::select_counters! { replay $apply
-            [$($kept)* { $(#[doc = $meaning])+ $name $variant $unit $kind $replay }] $($more)* }
+            [$($kept)* { $(#[doc = $meaning])+ $name $variant $unit $kind $basis $replay }]
+            $($more)* }
     };
     ($which:ident $apply:ident [$($kept:tt)*] $line:tt $($more:tt)*) => {
         $crate::select_counters! { $which $apply [$($kept)*] $($more)* }
@@ -227,6 +248,28 @@ pub enum Kind {
     MeasuredPeak,
 }
 
+/// The knowledge that a number rests on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Basis {
+    /// Each was seen and counted.
+    Counted,
+    /// It follows from what was seen, if programs do as they mostly do.
+    Inferred,
+    /// A level that was looked at several times a second: what it was between is not known.
+    Sampled,
+}
+
+impl Basis {
+    /// The name in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Basis::Counted => "counted",
+            Basis::Inferred => "inferred",
+            Basis::Sampled => "sampled",
+        }
+    }
+}
+
 /// The part that counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
@@ -261,7 +304,7 @@ macro_rules! record_name {
 
 macro_rules! define_counter {
     ($({ $(#[doc = $meaning:literal])+ $by:ident $name:ident $variant:ident $unit:ident $kind:ident
-         $run:tt $replay:tt })*) => {
+         $basis:ident $run:tt $replay:tt })*) => {
         /// A line of the [table](crate::counters!).
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(usize)]
@@ -298,6 +341,13 @@ macro_rules! define_counter {
             pub const fn kind(self) -> Kind {
                 match self {
                     $(Counter::$variant => Kind::$kind,)*
+                }
+            }
+
+            /// The knowledge that the number rests on.
+            pub const fn basis(self) -> Basis {
+                match self {
+                    $(Counter::$variant => Basis::$basis,)*
                 }
             }
 
@@ -348,6 +398,7 @@ macro_rules! define_core_counters {
             pub fn get(&self, counter: Counter) -> Option<u64> {
                 match counter {
                     $(Counter::$variant => Some(self.$name),)*
+                    Counter::ReadAheadUnknown => Some(self.read_ahead_unknown()),
                     _ => None,
                 }
             }
@@ -359,6 +410,11 @@ counters! { all define_counter }
 counters! { core define_core_counters }
 
 impl Counters {
+    /// The number of pages read ahead of which it is not known whether they were used.
+    pub fn read_ahead_unknown(&self) -> u64 {
+        self.read_ahead - self.read_ahead_used - self.read_ahead_wasted
+    }
+
     /// The number of pages that have come to a frame.
     pub fn arrivals(&self) -> u64 {
         let filled = self.zero_fills + self.zero_aheads + self.cow_faults;
@@ -421,7 +477,9 @@ mod tests {
         assert_eq!(sum, counted);
         assert_eq!(counted.get(Counter::PageIns), Some(7));
         for counter in Counter::ALL {
-            let is_core = counter.scope() == Scope::Core;
+            // What is left of the others is no count of its own.
+            let is_rest = counter == Counter::ReadAheadUnknown;
+            let is_core = counter.scope() == Scope::Core || is_rest;
             assert_eq!(counted.get(counter).is_some(), is_core, "{counter:?}");
         }
     }

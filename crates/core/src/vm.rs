@@ -43,6 +43,7 @@ use crate::time::Time;
 use crate::vm::kernels::Mechanisms;
 use crate::vm::served::Served;
 
+pub(crate) mod ahead;
 pub(crate) mod check;
 pub(crate) mod faults;
 pub(crate) mod kernels;

@@ -427,7 +427,9 @@ mod tests {
             store: None,
             swap_bytes: 0,
             ending: Ending::Status(0),
+            ended_for_room: 0,
             notes: Vec::new(),
+            basis: Default::default(),
             total: Statistics {
                 page_ins: 5,
                 ..Statistics::default()

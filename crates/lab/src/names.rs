@@ -30,6 +30,15 @@ pub fn find_policy(name: &str) -> Result<&'static Description, Refusal> {
     Err(Refusal::new(format!("`{name}`: no such policy; {hint}")))
 }
 
+/// Returns true if `name` is that of a file with a module in it that can be used; false if it is
+/// the name of no file.
+pub fn find_module(name: &str) -> Result<bool, Refusal> {
+    match tidemark_plugin::is_file(name) {
+        true => find_policy(name).map(|_| true),
+        false => Ok(false),
+    }
+}
+
 /// The policy called `name`, if it can decide for a running program.
 pub fn find_live_policy(name: &str) -> Result<&'static Description, Refusal> {
     let policy = find_policy(name)?;

@@ -80,6 +80,7 @@ pub const HELLO_BYTES: usize = 32;
 pub const GRANT_BYTES: usize = 32;
 
 const HELLO_MAGIC: u32 = u32::from_le_bytes(*b"TMhi");
+const EXEC_MAGIC: u32 = u32::from_le_bytes(*b"TMex");
 const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
 const VERSION: u32 = 1;
 const NO_INDEX: u32 = u32::MAX;
@@ -155,6 +156,19 @@ impl Hello {
     }
 }
 
+/// The first message on a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Opening {
+    /// An engine introduces its process.
+    Hello(Hello),
+    /// A process without an engine is about to execute another program: the connection ends when
+    /// it has. Or the child with this number has just executed one.
+    Exec {
+        /// The child, as its parent calls it; `None`: the process itself.
+        child: Option<u32>,
+    },
+}
+
 /// The answer of the supervisor. With it come, in this order: the shared memory, the swap store,
 /// and the decision log if there is one ([`GrantFiles`]). A refusal brings none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -209,12 +223,7 @@ pub struct GrantFiles {
 /// Connects to the supervisor and introduces this process. What it answers is to be
 /// [awaited](await_grant).
 pub fn greet(socket: &Path, hello: Hello) -> io::Result<OwnedFd> {
-    let connection = socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let connection = new_socket()?;
     let limit = Some(std::time::Duration::from_secs(10));
     rustix::net::sockopt::set_socket_timeout(
         &connection,
@@ -224,6 +233,22 @@ pub fn greet(socket: &Path, hello: Hello) -> io::Result<OwnedFd> {
     connect(&connection, &SocketAddrUnix::new(socket)?)?;
     send(connection.as_fd(), &hello.to_bytes(), &[])?;
     Ok(connection)
+}
+
+/// Tells the supervisor of a program that is executed where no engine is to say so: that the
+/// calling process is about to, until which the connection is to stay open; or that its `child`
+/// has. Allocates nothing.
+pub fn announce_exec(socket: &Path, child: Option<u32>) -> io::Result<OwnedFd> {
+    let connection = new_socket()?;
+    connect(&connection, &SocketAddrUnix::new(socket)?)?;
+    let message = pack([EXEC_MAGIC, VERSION, child.unwrap_or(0), 0, 0, 0, 0, 0]);
+    send(connection.as_fd(), &message, &[])?;
+    Ok(connection)
+}
+
+fn new_socket() -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
 /// Blocks until the supervisor answers to a [greeting](greet), for ten seconds at most.
@@ -261,9 +286,39 @@ pub fn answer(
 
 /// Reads a [`Hello`] from a fresh connection. Supervisor only. `UnexpectedEof` if the peer left.
 pub fn read_hello(connection: BorrowedFd<'_>) -> io::Result<Hello> {
+    match read_opening(connection)? {
+        Opening::Hello(hello) => Ok(hello),
+        Opening::Exec { .. } => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// The same, where programs that are executed are announced, too. Supervisor only.
+pub fn read_opening(connection: BorrowedFd<'_>) -> io::Result<Opening> {
     let mut bytes = [0; HELLO_BYTES];
     receive(connection, &mut bytes)?;
-    Hello::from_bytes(&bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    if let [EXEC_MAGIC, VERSION, child, ..] = unpack(&bytes) {
+        let child = (child != 0).then_some(child);
+        return Ok(Opening::Exec { child });
+    }
+    let hello = Hello::from_bytes(&bytes);
+    Ok(Opening::Hello(hello.ok_or(io::ErrorKind::InvalidData)?))
+}
+
+/// Removes the private folder of a run whose supervisor was killed: the one in which `socket` lies,
+/// if it has the name of one and nobody listens there. Best effort: the next run would do it.
+pub fn remove_deserted(socket: &Path) {
+    let Some(folder) = socket.parent() else {
+        return;
+    };
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let numbers = name.and_then(|name| name.strip_prefix("tidemark-")?.split_once('-'));
+    let is_private = numbers.is_some_and(|(maker, _)| maker.parse::<u32>().is_ok());
+    let answer = std::os::unix::net::UnixStream::connect(socket);
+    let is_deserted = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+    if is_private && is_deserted {
+        // Another engine may be quicker.
+        let _ = std::fs::remove_dir_all(folder);
+    }
 }
 
 /// Wakes whoever is at the other end, to look at the process's record now: an engine, whose budget
@@ -400,5 +455,29 @@ mod tests {
         assert_eq!(Shared::open(files.shared).unwrap().swap_slots(), 10);
         assert_eq!((grant.frames_budget, files.decisions.is_some()), (4, false));
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_deserted_folder_goes_and_any_other_stays() {
+        let scratch = std::env::temp_dir().join(format!("deserted-{}", std::process::id()));
+        let make = |name: &str| {
+            let folder = scratch.join(name);
+            std::fs::create_dir_all(folder.join("requests")).unwrap();
+            let socket = folder.join("control");
+            let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            (socket, listener)
+        };
+        let (killed, listener) = make("tidemark-1-2");
+        // As a killed process leaves it, even if a child of another test has a copy.
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
+        let (others, listener) = make("sockets");
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
+        let (kept, _listener) = make("tidemark-1-3");
+        for socket in [&killed, &others, &kept] {
+            remove_deserted(socket);
+        }
+        let there = [killed, others, kept].map(|socket| socket.parent().unwrap().exists());
+        assert_eq!(there, [false, true, true]);
+        std::fs::remove_dir_all(&scratch).unwrap();
     }
 }

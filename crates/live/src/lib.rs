@@ -80,5 +80,6 @@ pub mod requests;
 pub mod scanner;
 pub mod shared;
 pub mod slots;
+pub mod stamp;
 pub mod store;
 pub mod sys;

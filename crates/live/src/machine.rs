@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 
 use tidemark_core::column::Column;
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
+use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
 
 use self::registration::register_patiently;
 use crate::hand::Hand;
@@ -714,29 +714,37 @@ impl PageBits for LiveMachine {
     }
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
+        self.take_modification(frame) != Modification::None
+    }
+
+    fn take_modification(&mut self, frame: FrameId) -> Modification {
         if self.slots[frame.index()].standing == Standing::Leaving {
             self.settle();
         }
         if self.is_mapped(frame) {
             // It could not be unmapped: a setback tells why.
-            return true;
+            return Modification::Possible;
         }
         let slot = &mut self.slots[frame.index()];
         let was_entered = std::mem::take(&mut slot.was_entered);
         if slot.is_unsaved {
-            return true;
+            return Modification::Possible;
         }
         if self.skips_sums && slot.sum == ZERO_SUM && !self.is_zero(frame) {
             // A page that no pager holds takes no sum to find out about.
             self.forget_sum(frame);
-            return true;
+            return Modification::Written;
         }
         let sum = self.sum(frame);
         let slot = &mut self.slots[frame.index()];
-        let is_modified = sum != slot.sum || (self.is_suspicious && was_entered);
+        let is_different = sum != slot.sum;
         slot.sum = sum;
         slot.is_sum_current = true;
-        is_modified
+        match is_different {
+            true => Modification::Written,
+            false if self.is_suspicious && was_entered => Modification::Possible,
+            false => Modification::None,
+        }
     }
 
     fn may_be_modified(&self, frame: FrameId) -> bool {

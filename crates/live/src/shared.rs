@@ -49,13 +49,15 @@ mod buckets;
 mod forks;
 mod histograms;
 mod map;
+mod orphans;
 mod owned;
+mod places;
 
 /// The first word of the shared memory: "TIDEMARK" in ASCII, least byte first.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 10 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 11 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -76,7 +78,7 @@ const HELD: u64 = u64::MAX;
 const HEADER_BYTES: usize = 4096;
 const PROCESS_BYTES: usize = 4096;
 const COUNTERS_AT: usize = Field::Name as usize + NAME_WORDS;
-const LATENCIES_AT: usize = COUNTERS_AT + Counter::ALL.len();
+const LATENCIES_AT: usize = COUNTERS_AT + places::COUNTERS;
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
 const SIZES_AT: usize = CLUSTERS_AT + 2 * CLUSTER_BUCKETS;
 const LOCKS_AT: usize = SIZES_AT + SIZE_BUCKETS;
@@ -730,7 +732,7 @@ impl<'a> Process<'a> {
 
     /// One of the counters.
     pub fn counter(&self, counter: Counter) -> &'a AtomicU64 {
-        &self.words[COUNTERS_AT + counter as usize]
+        &self.words[COUNTERS_AT + places::place_of(counter)]
     }
 
     /// One of the latency histograms: how many fell into each bucket.
@@ -788,7 +790,8 @@ fn maps_at(slots: usize) -> usize {
     (ownership_at(slots) + PROCESSES_MAX * (parts + words) * 8).next_multiple_of(4096)
 }
 
-fn bytes_for(slots: usize) -> usize {
+/// The size of shared memory for so many slots.
+pub fn bytes_for(slots: usize) -> usize {
     maps_at(slots) + PROCESSES_MAX * MAP_BYTES
 }
 

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
+use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
 
 use crate::conformance::ProgramSide;
 use crate::physical::{Physical, Stamp};
@@ -422,6 +422,10 @@ impl PageBits for SimMachine {
     }
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
+        self.take_modification(frame) != Modification::None
+    }
+
+    fn take_modification(&mut self, frame: FrameId) -> Modification {
         assert!(
             !self.is_mapped(frame),
             "{frame:?} is asked whether it changed while it can"
@@ -435,9 +439,13 @@ impl PageBits for SimMachine {
             .physical
             .mark(frame, |marks| marks.is_modified = false)
             .is_modified;
-        match self.kind {
+        let is_written = match self.kind {
             Kind::Bits => bit,
             Kind::SoftFaults => is_different,
+        };
+        match is_written {
+            true => Modification::Written,
+            false => Modification::None,
         }
     }
 

@@ -9,6 +9,7 @@ use std::path::Path;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use tidemark_core::policy::registry::{self, BuildError};
+use tidemark_lab::names::find_module;
 use tidemark_lab::study::Named;
 use tidemark_trace::{Error, ErrorKind};
 
@@ -27,7 +28,8 @@ pub fn of_system(path: &Path, error: &io::Error) -> PyErr {
         Some(number) => {
             // Python adds the number and the file itself.
             let reason = text.split(" (os error").next().unwrap_or(&text).to_owned();
-            PyOSError::new_err((number, reason, path.to_path_buf()))
+            // As text: an object of `pathlib` would be shown as one.
+            PyOSError::new_err((number, reason, path.as_os_str().to_owned()))
         }
         None => PyOSError::new_err(format!("`{}`: {text}", path.display())),
     }
@@ -45,6 +47,14 @@ pub fn of_policy(error: &BuildError<'_>) -> PyErr {
             format!("knob `{name}` is {value}; needs {min} to {max}")
         }
     })
+}
+
+/// Returns true if a policy's name is that of a file with a module, as the command takes it.
+///
+/// # Errors
+/// There is no module in it that can be used.
+pub fn is_module(name: &str) -> PyResult<bool> {
+    find_module(name).map_err(|refusal| PyValueError::new_err(refusal.to_string()))
 }
 
 /// The message for a name that no policy has: those that are near, or where all are listed.

@@ -10,7 +10,7 @@ use tidemark_lab::world::disk::presets;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch, WorldError};
 use tidemark_trace::private::Extent;
 
-use crate::exceptions::{no_policy, of_argument, of_trace};
+use crate::exceptions::{is_module, no_policy, of_argument, of_trace};
 use crate::pool;
 
 /// The policy of live runs with compressed memory.
@@ -106,6 +106,9 @@ impl Machine {
                     "`tidemark` with `compressed`",
                 ));
             }
+        }
+        if let Some(policy) = &self.policy {
+            is_module(policy)?;
         }
         let of_run = self.compressed.map(|_| POLICY_COMPRESSED.to_owned());
         Ok(ReplayOrder {

@@ -129,8 +129,10 @@ define_counts! {
     page_out_requests PageOutRequests "page-out requests"
     soft_faults SoftFaults "soft faults"
     zero_fills ZeroFills "zero fills"
+    read_ahead ReadAhead "read ahead"
     read_ahead_used ReadAheadUsed "read ahead, used"
-    read_ahead_wasted ReadAheadWasted "read ahead, wasted"
+    read_ahead_wasted ReadAheadWasted "read ahead, unused"
+    read_ahead_unknown ReadAheadUnknown "read ahead, not known"
     clean_drops CleanDrops "clean drops"
 }
 

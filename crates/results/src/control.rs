@@ -10,6 +10,7 @@ mod map;
 use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
+use crate::basis::Bases;
 pub use activity::{Counts, Rates};
 pub use map::{CELLS_MAX, CELLS_USUAL, Cell, MemoryMap};
 pub use tidemark_core::counters::Counter;
@@ -117,6 +118,9 @@ pub struct RunState {
     /// The jobs, if there is a job server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobsState>,
+    /// The bases of the numbers that are not counted.
+    #[serde(default, skip_serializing_if = "Bases::is_empty")]
+    pub basis: Bases,
     /// The counts of all tasks that are there and of those that have ended.
     pub counts: Counts,
     /// The same per second, of those that are there.

@@ -31,6 +31,9 @@ pub struct Check {
     pub finding: String,
     /// The command or step that would mend it.
     pub remedy: Option<String>,
+    /// Other ways to the same, each with what it is for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
 }
 
 /// The verdict on a thing checked.
@@ -99,6 +102,10 @@ impl HostRecord {
                 let head = format!("{:<8} {:<width$}  ", "", "");
                 text.push_str(&hanging(&head, &format!("to mend it: {remedy}"), columns));
             }
+            for other in &check.others {
+                let head = format!("{:<8} {:<width$}  ", "", "");
+                text.push_str(&hanging(&head, &format!("or {other}"), columns));
+            }
         }
         if !self.latencies.is_empty() {
             text.push_str(&format!("\n{}\n", self.latency_table()));
@@ -165,6 +172,7 @@ mod tests {
             verdict,
             finding: format!("{name} found"),
             remedy,
+            others: vec![],
         }
     }
 

@@ -6,8 +6,9 @@
 //! [`experiment`] of published measurements made again, [`thrashing`] of programs that want more
 //! than memory holds, and [`dated`] where and when.
 //! [`control`] has what a run is asked while it runs, and what it replies. [`host`] is the record
-//! of what a host permits. [`histogram`] counts by size. [`text`] draws tables; every view is a
-//! pure function of a record. [`metrics`] is a view for programs that collect numbers.
+//! of what a host permits. [`basis`] says which numbers are not counted. [`histogram`] counts by
+//! size. [`text`] draws tables; every view is a pure function of a record. [`metrics`] is a view
+//! for programs that collect numbers.
 //!
 //! # Versions
 //! A record names its [`SCHEMA`]. A field may be added under the same name; a change of meaning or
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod basis;
 pub mod compare;
 pub mod control;
 pub mod dated;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use tidemark_core::counters::{Counter, Unit};
+use tidemark_core::counters::{Basis, Counter, Kind, Unit};
 
 use crate::control::activity::{COUNTED, name_of};
 use crate::control::{Counts, JobsState, RunState, Task, TaskState};
@@ -42,13 +42,13 @@ const OF_RUN: [Gauge<RunState>; 9] = [
     (
         "unmanaged_bytes",
         "bytes",
-        "Resident memory that is not managed.",
+        "Resident memory that is not managed (sampled).",
         |state| state.memory.unmanaged_bytes,
     ),
     (
         "engine_bytes",
         "bytes",
-        "Memory of the engines themselves.",
+        "Memory of the engines themselves (sampled).",
         |state| state.memory.engine_bytes,
     ),
     (
@@ -100,13 +100,13 @@ const OF_TASK: [Gauge<Task>; 7] = [
     (
         "task_unmanaged_bytes",
         "bytes",
-        "Its memory that is not managed.",
+        "Its memory that is not managed (sampled).",
         |task| task.unmanaged_bytes,
     ),
     (
         "task_engine_bytes",
         "bytes",
-        "Memory of its engine.",
+        "Memory of its engine (sampled).",
         |task| task.engine_bytes,
     ),
     (
@@ -157,25 +157,35 @@ pub fn open_metrics(state: &RunState) -> String {
         }
     }
     for counter in COUNTED {
-        let (name, unit) = counter_name(counter);
-        let help = counter.meaning();
-        head(&mut text, &name, "counter", unit, help);
-        let total = format!("{name}_total");
-        line(&mut text, &total, "", &value(&state.counts, counter));
-        let name = format!("task_{name}");
-        head(&mut text, &name, "counter", unit, help);
-        let total = format!("{name}_total");
-        for task in &state.tasks {
-            line(
-                &mut text,
-                &total,
-                &labels_of(task),
-                &value(&task.counts, counter),
-            );
-        }
+        tell_counter(&mut text, state, counter);
     }
     text.push_str("# EOF\n");
     text
+}
+
+/// One of the counters: of the run, and of each task.
+fn tell_counter(text: &mut String, state: &RunState, counter: Counter) {
+    let (name, unit) = counter_name(counter);
+    let help = match counter.basis() {
+        Basis::Counted => counter.meaning().to_owned(),
+        Basis::Inferred | Basis::Sampled => {
+            format!("{} ({}.)", counter.meaning(), counter.basis().name())
+        }
+    };
+    let (kind, ending) = match counter.kind() {
+        Kind::Sum => ("counter", "_total"),
+        Kind::Level | Kind::Peak | Kind::MeasuredLevel | Kind::MeasuredPeak => ("gauge", ""),
+    };
+    head(text, &name, kind, unit, &help);
+    let sample = format!("{name}{ending}");
+    line(text, &sample, "", &value(&state.counts, counter));
+    let name = format!("task_{name}");
+    head(text, &name, kind, unit, &help);
+    let sample = format!("{name}{ending}");
+    for task in &state.tasks {
+        let value = value(&task.counts, counter);
+        line(text, &sample, &labels_of(task), &value);
+    }
 }
 
 fn of_jobs(jobs: &JobsState) -> impl Iterator<Item = (&JobsState, Gauge<JobsState>)> {

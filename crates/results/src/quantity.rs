@@ -13,6 +13,12 @@ pub fn split(text: &str) -> (&str, &str) {
     (number, text[number.len()..].trim())
 }
 
+/// Returns true if `text` is a number without a unit: of a size, bytes.
+pub fn is_bare(text: &str) -> bool {
+    let (number, unit) = split(text);
+    unit.is_empty() && split_number(number.trim()).is_some()
+}
+
 /// The number that a decimal unit stands for: `k` is a thousand, `M` a million, `G` a thousand
 /// million.
 pub fn decimal_unit(unit: &str) -> Option<u64> {
@@ -94,6 +100,12 @@ fn unit_bytes(unit: &str, whole_bytes: u64) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bare_number_has_no_unit() {
+        assert!(is_bare("24") && is_bare("1.5"));
+        assert!(!is_bare("24M") && !is_bare("24B") && !is_bare("M") && !is_bare(""));
+    }
 
     #[test]
     fn a_unit_is_what_follows_the_last_digit() {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tidemark_core::counters::{Counter, Kind};
 
+use crate::basis::Bases;
 use crate::histogram::Histogram;
 use crate::locks::Locks;
 use crate::suspension::Suspension;
@@ -41,9 +42,15 @@ pub struct RunRecord {
     pub swap_bytes: u64,
     /// The way the program ended.
     pub ending: Ending,
+    /// The processes that were ended because nothing more could leave memory: the store was full.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ended_for_room: u64,
     /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
     /// managed.
     pub notes: Vec<String>,
+    /// The bases of the numbers that are not counted.
+    #[serde(default, skip_serializing_if = "Bases::is_empty")]
+    pub basis: Bases,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.
     pub total: Statistics,
     /// The jobs, if there was a job server.
@@ -133,7 +140,7 @@ macro_rules! quantity {
 
 macro_rules! define_statistics {
     ($({ $(#[doc = $meaning:literal])+ $name:ident $variant:ident $unit:ident $kind:ident
-         $field:literal })*) => {
+         $basis:ident $field:literal })*) => {
         /// Counts of one process or of all: those of the table of
         /// [counters](tidemark_core::counters!), and what is no counter.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -192,6 +199,10 @@ macro_rules! define_statistics {
 }
 
 tidemark_core::counters! { run define_statistics }
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
 
 /// True if the total over processes is the sum.
 fn is_added(kind: Kind) -> bool {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidemark_core::counters::Counter;
 
 use crate::analysis::{csv_field, csv_option, from_json, to_json};
+use crate::basis::Bases;
 use crate::suspension::Suspension;
 
 /// The name and version of the record's layout.
@@ -30,6 +31,9 @@ pub struct ReplayRecord {
     pub footprint_pages: u64,
     /// The machine beside its memory.
     pub machine: ReplayMachine,
+    /// The bases of the numbers of runs that are not counted.
+    #[serde(default, skip_serializing_if = "Bases::is_empty")]
+    pub basis: Bases,
     /// A run for each system and size of memory.
     pub runs: Vec<Run>,
     /// The assumptions of the optimum.
@@ -79,7 +83,7 @@ pub struct ReplayMachine {
 
 macro_rules! define_run {
     ($({ $(#[doc = $meaning:literal])+ $name:ident $variant:ident $unit:ident $kind:ident
-         $field:literal })*) => {
+         $basis:ident $field:literal })*) => {
         /// The results of the programs on one system in one size of memory.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct Run {
@@ -337,6 +341,7 @@ mod tests {
                 wired_bytes: 0,
                 seed: 1,
             },
+            basis: crate::basis::of_replay(),
             runs: vec![run("plain", 4096), run("odd, one", 8192)],
             optimum: String::new(),
             notes: vec![],

@@ -7,13 +7,17 @@ mod width;
 
 pub use amounts::{bytes, count, processors};
 pub use state::{memory_map, state};
-pub use width::{folded, hanging, has_room, wrap_last};
+pub use width::{folded, hanging, has_room, trimmed, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
+use crate::basis::{SAMPLED_MARK, SAMPLED_MEANING};
 use crate::locks::{LockCounts, Locks};
 use crate::record::{Ending, Jobs, PAGE_BYTES, ProcessRecord, RunRecord, Statistics};
 use crate::suspension::Suspension;
+
+/// The head of the column of memory that is not managed, which is sampled.
+const UNMANAGED: &str = "≈ unmanaged";
 
 /// The number of processes that the table shows one by one; the rest are summed up in one line.
 const PROCESSES_SHOWN: usize = 12;
@@ -33,6 +37,7 @@ pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
         .chain(time::lines(record))
         .chain(record.jobs.map(|jobs| ("jobs", jobs_line(jobs))))
         .chain(suspended.map(|told| ("suspended", told)))
+        .chain([("≈", SAMPLED_MEANING.to_owned())])
     {
         text.push_str(&hanging(&format!("  {name:<12} "), &value, width));
     }
@@ -76,8 +81,8 @@ fn processes(record: &RunRecord, width: Option<usize>) -> String {
         "page-ins",
         "page-outs",
         "peak",
-        "budget",
-        "unmanaged",
+        "last budget",
+        UNMANAGED,
         "soft faults",
         "zero fills",
         "copies",
@@ -152,7 +157,8 @@ fn details(total: &Statistics) -> Vec<(&'static str, String)> {
             lines.push((name, percentiles));
         }
     }
-    lines.push(("engine", format!("{} of memory", bytes(total.engine_bytes))));
+    let engine = bytes(total.engine_bytes);
+    lines.push(("engine", format!("{SAMPLED_MARK} {engine} of memory")));
     if total.refusals + total.setbacks > 0 {
         let rejected = count(total.refusals);
         let retried = count(total.setbacks);
@@ -201,11 +207,7 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
         _ => vec![("read", bytes(total.bytes_read)), ("page-ins", moved_in)],
     };
     lines.push(("written", written));
-    if total.read_ahead_used + total.read_ahead_wasted > 0 {
-        let used = count(total.read_ahead_used);
-        let wasted = count(total.read_ahead_wasted);
-        lines.push(("read-ahead", format!("{used} pages used, {wasted} wasted")));
-    }
+    lines.extend(read_ahead(total).map(|told| ("read-ahead", told)));
     if total.compressed_pages > 0 {
         let told = format!(
             "{} pages to {:.0} % of their size, {} came back; {} at most",
@@ -222,6 +224,29 @@ fn transfers(total: &Statistics) -> Vec<(&'static str, String)> {
         lines.push(("not written", told));
     }
     lines
+}
+
+/// The fate of pages read ahead, in counts that add up; `None` if none were.
+fn read_ahead(total: &Statistics) -> Option<String> {
+    let counts = [
+        (total.read_ahead_used, "used"),
+        (total.read_ahead_wasted, "left unused"),
+        (total.read_ahead_unknown, "not known"),
+    ];
+    let all: u64 = counts.iter().map(|(pages, _)| pages).sum();
+    let each = counts.map(|(pages, what)| format!("{} {what}", count(pages)));
+    let mut told = format!("{} pages: {}", count(all), each.join(", "));
+    if total.read_ahead_unknown > 0 {
+        told.push_str(" (mapped before their use, which can't be seen then, or still in memory");
+        if total.read_ahead_passed > 0 {
+            let passed = count(total.read_ahead_passed);
+            told.push_str(&format!(
+                "; a walk went past {passed}, which it has probably used"
+            ));
+        }
+        told.push(')');
+    }
+    (all > 0).then_some(told)
 }
 
 /// Suspensions in one phrase: how many they were, of how many tasks, and how long the longest was
@@ -301,7 +326,9 @@ mod tests {
             store: None,
             swap_bytes: 4 << 30,
             ending: Ending::Status(3),
+            ended_for_room: 0,
             notes: vec!["the swap file is read through the page cache".into()],
+            basis: crate::basis::of_run(),
             total: Statistics {
                 page_ins: 1_234_567,
                 page_in_requests: 100_000,

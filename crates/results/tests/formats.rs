@@ -41,12 +41,16 @@ fn kind(kind: Kind) -> &'static str {
 
 /// Checks the table of a page and the text `behind` it, or writes them anew.
 fn check(name: &str, field: fn(Counter) -> Option<&'static str>, behind: &str) {
-    let mut table = String::from("| field | unit | kind | meaning |\n| --- | --- | --- | --- |\n");
+    let mut table = String::from(
+        "| field | unit | kind | rests on | meaning |\n| --- | --- | --- | --- | --- |\n",
+    );
     for counter in Counter::ALL {
         if let Some(field) = field(counter) {
             let (unit, kind) = (unit(counter.unit()), kind(counter.kind()));
-            let meaning = counter.meaning();
-            table.push_str(&format!("| `{field}` | {unit} | {kind} | {meaning} |\n"));
+            let (basis, meaning) = (counter.basis().name(), counter.meaning());
+            table.push_str(&format!(
+                "| `{field}` | {unit} | {kind} | {basis} | {meaning} |\n"
+            ));
         }
     }
     table.push_str(behind);
@@ -91,6 +95,7 @@ fn the_page_of_replays_has_every_counter_and_column() {
             wired_bytes: 0,
             seed: 1,
         },
+        basis: tidemark_results::basis::of_replay(),
         runs: vec![],
         optimum: String::new(),
         notes: vec![],

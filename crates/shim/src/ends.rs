@@ -12,6 +12,7 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::AtomicUsize;
 
 use crate::hooks::{self, find_original};
+use crate::way;
 
 /// The names of what is interposed, in the order of [`FOUND`].
 const NAMES: [&CStr; 13] = [
@@ -30,6 +31,9 @@ const NAMES: [&CStr; 13] = [
     c"execveat",
 ];
 
+/// From this number on they execute another program.
+const EXECUTES_FROM: usize = 4;
+
 /// The functions behind ours; zero: not looked for yet, or not there.
 static FOUND: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
@@ -44,6 +48,9 @@ pub(crate) fn find_originals() {
 /// Has the engine look, and answers where to go on.
 extern "C" fn prepare(number: usize) -> usize {
     hooks::catch_up();
+    if number >= EXECUTES_FROM {
+        way::announce_exec();
+    }
     let found = find_original(&FOUND[number], NAMES[number]);
     let missing: extern "C" fn() -> c_int = fail;
     if found == 0 { missing as usize } else { found }

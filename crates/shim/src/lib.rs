@@ -12,6 +12,7 @@
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`lent`] makes calls copy that would lend memory to the kernel which may then move.
+//! - [`spawns`] tells of programs that the C library executes itself.
 //! - [`way`] is how the children of a program with another root reach the supervisor.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
@@ -39,6 +40,7 @@ mod own;
 mod processors;
 mod sigbus;
 mod sites;
+mod spawns;
 mod thread;
 mod way;
 
@@ -53,6 +55,7 @@ use tidemark_live::hand::Hand;
 use tidemark_live::machine::StartError;
 use tidemark_live::meters;
 use tidemark_live::requests::Requests;
+use tidemark_live::stamp::{self, Stamp};
 use tidemark_live::sys::lifeline::Lifeline;
 use tidemark_live::sys::uffd::OpenError;
 use tidemark_live::sys::{files, futex, memory, signal};
@@ -113,6 +116,10 @@ struct StackSlots {
 // from then on that thread alone uses `setup` and `engine`. In a forked child there is no such
 // thread until the one that forked has started a new one.
 unsafe impl Sync for Place {}
+
+/// By this the command knows a library of its own build.
+#[unsafe(no_mangle)]
+static TIDEMARK_STAMP: Stamp = stamp::STAMP;
 
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tidemark_live::sys::uffd::{Features, Uffd};
+use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
 use tidemark_results::host::{Check, Verdict};
 use tidemark_results::text::bytes;
 
@@ -61,7 +61,19 @@ fn userfaultfd() -> Check {
             "userfaultfd",
             "permitted, for faults inside system calls, too".into(),
         ),
-        Err(error) => lacking("userfaultfd", host::describe_error(error), Verdict::Missing),
+        Err(error) => {
+            let is_user = !rustix::process::geteuid().is_root();
+            let is_denied = matches!(error, OpenError::NotPermitted { .. });
+            let lack = host::describe_error(error);
+            let others = match is_denied && is_user {
+                true => host::PERMISSIONS.map(str::to_owned).into(),
+                false => vec![],
+            };
+            Check {
+                others,
+                ..lacking("userfaultfd", lack, Verdict::Missing)
+            }
+        }
     }
 }
 
@@ -245,6 +257,7 @@ fn fine(name: &str, finding: String) -> Check {
         verdict: Verdict::Fine,
         finding,
         remedy: None,
+        others: vec![],
     }
 }
 

@@ -4,13 +4,18 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use tidemark_live::stamp;
 use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
 use tidemark_live::sys::{Errno, personality};
 
 use tidemark_results::{Refusal, refuse};
 
+use crate::program::plain;
+
 /// The remedy for a kernel that is too old.
 const KERNEL: &str = "boot Linux 6.8 or later";
+/// The number of files that a run has open at a time: 26, and a few for what is asked for.
+const FILES_MIN: u64 = 32;
 /// The preload library's file name.
 const SHIM: &str = "libtidemark_shim.so";
 /// The library that brings the allocator of `--malloc pool`; it lies beside the other.
@@ -20,6 +25,14 @@ const POOL: &str = "libtidemark_pool.so";
 pub const NEEDED: Features = Features::MOVE
     .and(Features::THREAD_ID)
     .and(Features::CHANGES);
+
+/// Other ways to permit userfaultfd than a command that lasts until the next start of the machine.
+pub const PERMISSIONS: [&str; 2] = [
+    "for good, to this user: `echo 'KERNEL==\"userfaultfd\", OWNER=\"'$USER'\", MODE=\"0600\"' | \
+     sudo tee /etc/udev/rules.d/70-userfaultfd.rules && sudo udevadm trigger /dev/userfaultfd`",
+    "for good, to all: `echo vm.unprivileged_userfaultfd=1 | \
+     sudo tee /etc/sysctl.d/70-userfaultfd.conf && sudo sysctl --system`",
+];
 
 /// The number of processors this process may run on.
 pub fn processors() -> usize {
@@ -75,6 +88,20 @@ pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
     }
 }
 
+/// Refuses what a run can't do without, and would fail for want of in the midst of something else.
+pub fn check_needs() -> Result<(), Refusal> {
+    if !Path::new("/proc/self/exe").exists() {
+        refuse!("`/proc` is not mounted, and runs need it: `mount -t proc proc /proc`");
+    }
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    match limit {
+        Some(limit) if limit < FILES_MIN => refuse!(
+            "{limit} files may be open at a time (`ulimit -n`), and runs need {FILES_MIN} at least"
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// Finds the preload library: `$TIDEMARK_SHIM`, or beside the command, or where it is installed.
 pub fn find_shim() -> Result<PathBuf, Refusal> {
     let mut places = vec![];
@@ -103,7 +130,22 @@ pub fn find_shim() -> Result<PathBuf, Refusal> {
             found.display()
         );
     }
+    check_build(&found)?;
     Ok(found)
+}
+
+/// Refuses a preload library that was not built with this command: it may know neither what is
+/// asked for nor how to say so.
+fn check_build(library: &Path) -> Result<(), Refusal> {
+    match stamp::is_of_this_build(library) {
+        Ok(true) => Ok(()),
+        Ok(false) => refuse!(
+            "`{}`: the preload library is of another build than this command; build both with \
+             `make`",
+            library.display()
+        ),
+        Err(error) => refuse!("`{}`: {}", library.display(), plain(&error)),
+    }
 }
 
 /// Finds the library that brings the allocator of `--malloc pool`, beside the preload library.

@@ -32,6 +32,7 @@ pub mod jobs;
 pub mod load_controls;
 pub mod loading;
 pub mod management;
+mod maps;
 mod peers;
 mod processor_time;
 pub mod program;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tidemark_results::control::{MemoryMap, Reply, Request};
@@ -21,10 +21,49 @@ const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// A run that can be asked.
 #[derive(Debug)]
 pub struct Remote {
-    path: PathBuf,
+    /// The run, as people are told of it: it may be gone by then.
+    name: String,
     stream: UnixStream,
     /// The part of the next reply that has come.
     input: Vec<u8>,
+}
+
+/// The longest command that is told beside a process id.
+const COMMAND_MAX: usize = 40;
+
+/// The process id of a run, and what it runs if that can be read: `4711 (sort big.txt)`.
+fn describe(pid: u32) -> String {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    match command_of(&line) {
+        Some(command) => format!("{pid} ({command})"),
+        None => pid.to_string(),
+    }
+}
+
+/// The command of a `tidemark run`, by its own command line, whose words end in zero bytes: what
+/// follows `--`, or else all that follows `run`.
+fn command_of(line: &[u8]) -> Option<String> {
+    let words: Vec<String> = line
+        .split(|&byte| byte == 0)
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
+    let after = |mark: &str| words.iter().position(|word| word == mark).map(|at| at + 1);
+    let from = after("--").or_else(|| after("run"))?;
+    let command = words[from..].join(" ");
+    let shown: String = command
+        .trim()
+        .chars()
+        .map(|character| {
+            if character.is_control() {
+                '?'
+            } else {
+                character
+            }
+        })
+        .take(COMMAND_MAX)
+        .collect();
+    let is_cut = command.trim().chars().count() > COMMAND_MAX;
+    (!shown.is_empty()).then(|| if is_cut { format!("{shown}…") } else { shown })
 }
 
 impl Remote {
@@ -32,16 +71,17 @@ impl Remote {
     /// the only one there is.
     pub fn find(socket: Option<&Path>, run: Option<u32>) -> Result<Remote, Refusal> {
         if let Some(path) = socket {
-            return Remote::connect(path);
+            return Remote::connect(path, format!("the run at `{}`", path.display()));
         }
+        let name = |pid: u32| format!("run {}", describe(pid));
         let runs = folder::find_runs();
         let pids = || {
-            let pids: Vec<String> = runs.iter().map(|(pid, _)| pid.to_string()).collect();
+            let pids: Vec<String> = runs.iter().map(|(pid, _)| describe(*pid)).collect();
             pids.join(", ")
         };
         match (run, &*runs) {
             (Some(wanted), runs) => match runs.iter().find(|(pid, _)| *pid == wanted) {
-                Some((_, path)) => Remote::connect(path),
+                Some((pid, path)) => Remote::connect(path, name(*pid)),
                 None if runs.is_empty() => refuse!("no `tidemark run` of this user takes requests"),
                 None => refuse!(
                     "{wanted} is no `tidemark run` of this user that takes requests; there are: {}",
@@ -49,12 +89,12 @@ impl Remote {
                 ),
             },
             (None, []) => refuse!("no `tidemark run` of this user takes requests"),
-            (None, [(_, path)]) => Remote::connect(path),
+            (None, [(pid, path)]) => Remote::connect(path, name(*pid)),
             (None, _) => refuse!("several runs take requests; name one: {}", pids()),
         }
     }
 
-    fn connect(path: &Path) -> Result<Remote, Refusal> {
+    fn connect(path: &Path, name: String) -> Result<Remote, Refusal> {
         let connected = UnixStream::connect(path).and_then(|stream| {
             stream.set_read_timeout(Some(LIMIT))?;
             stream.set_write_timeout(Some(LIMIT))?;
@@ -62,7 +102,7 @@ impl Remote {
         });
         match connected {
             Ok(stream) => Ok(Remote {
-                path: path.to_path_buf(),
+                name,
                 stream,
                 input: vec![],
             }),
@@ -126,14 +166,34 @@ impl Remote {
 
     fn complain(&self, error: &std::io::Error) -> Refusal {
         use std::io::ErrorKind as Kind;
-        let path = self.path.display();
-        let told = match error.kind() {
-            Kind::WouldBlock | Kind::TimedOut => "no reply within 10 seconds".to_owned(),
-            Kind::UnexpectedEof | Kind::BrokenPipe | Kind::ConnectionReset => {
-                "the run is over".to_owned()
+        let name = &self.name;
+        Refusal::new(match error.kind() {
+            Kind::WouldBlock | Kind::TimedOut => {
+                format!("{name} gives no reply within 10 seconds")
             }
-            _ => plain(error),
-        };
-        Refusal::new(format!("`{path}`: {told}"))
+            Kind::UnexpectedEof | Kind::BrokenPipe | Kind::ConnectionReset => {
+                format!("{name} is over")
+            }
+            _ => format!("{name}: {}", plain(error)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn found_b12_a_run_is_told_by_what_it_runs() {
+        let line = b"/usr/bin/tidemark\0run\0--memory\08M\0--\0sort\0-r\0big.txt\0";
+        assert_eq!(command_of(line).as_deref(), Some("sort -r big.txt"));
+        let line = b"tidemark\0run\0--memory\08M\0sort\0";
+        assert_eq!(command_of(line).as_deref(), Some("--memory 8M sort"));
+        assert_eq!(command_of(b"tidemark\0keep\0"), None);
+        assert_eq!(command_of(b""), None);
+        let long = format!("tidemark\0run\0--\0{}\0", "x".repeat(99));
+        let told = command_of(long.as_bytes()).unwrap();
+        assert_eq!(told, format!("{}…", "x".repeat(40)));
+        assert!(describe(std::process::id()).starts_with(&std::process::id().to_string()));
     }
 }

@@ -13,7 +13,7 @@
 mod client;
 
 use std::fs::Permissions;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -79,8 +79,13 @@ impl Door {
 
     /// Opens one at `place`: an address of this machine with a port, or the path of a socket.
     pub fn open_at_place(option: &str, place: &Path, speech: Speech) -> Result<Door, Refusal> {
-        let address = place.to_str().and_then(|text| text.parse().ok());
-        let Some(address): Option<SocketAddr> = address else {
+        let text = place.to_str().unwrap_or_default();
+        let Some(address) = read_address(text).map_err(|why| {
+            Refusal::new(format!(
+                "`{option} {text}`: {why}; `./{text}` is a socket of that name"
+            ))
+        })?
+        else {
             return Door::open(option, place, speech);
         };
         let told = format!("{option} {address}");
@@ -142,6 +147,31 @@ impl Door {
             Listener::Tcp(listener) => OwnedFd::from(acceptance.keep(listener.accept())?.0),
         };
         Client::new(stream, self.speech)
+    }
+}
+
+/// The address that a place means: with a port, that alone, or with `localhost` before it. `None`
+/// for the path of a socket.
+///
+/// # Errors
+/// With the reason why it can be neither.
+fn read_address(place: &str) -> Result<Option<SocketAddr>, String> {
+    if let Ok(address) = place.parse() {
+        return Ok(Some(address));
+    }
+    let (host, port) = place.rsplit_once(':').unwrap_or(("", place));
+    if place.contains('/') || port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(None);
+    }
+    let port = match port.parse() {
+        Ok(0) | Err(_) => return Err("a port is 1 to 65535".into()),
+        Ok(port) => port,
+    };
+    match host {
+        "" | "localhost" => Ok(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))),
+        _ => Err(format!(
+            "not a port of this machine alone; write 127.0.0.1:{port}"
+        )),
     }
 }
 

@@ -8,11 +8,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::time::{ClockId, clock_gettime};
+use tidemark_live::control;
 use tidemark_live::sys::status;
 
 use crate::program::{self, Obstacle};
@@ -25,8 +28,12 @@ const SEARCH_COSTS: u32 = 50;
 const SOON: Duration = Duration::from_millis(5);
 /// The time that a program that can be managed may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
+/// The time that it may take where it has our variables: on a busy machine a hello is late.
+const START_LIMIT: Duration = Duration::from_secs(40);
 /// The longest line of a process: 52 numbers, and a name of 64 bytes at most.
 const LINE_BYTES: usize = 2048;
+/// The number of processes at a time that are waited for to execute a program.
+const LEAVING_MAX: usize = 256;
 /// The number of names that are told.
 const NAMES_MAX: usize = 5;
 
@@ -43,6 +50,8 @@ pub struct Strangers {
     next_search: Instant,
     /// The numbers of processes that have lost their engines since the last look.
     suspects: Vec<u32>,
+    /// Processes that are about to execute another program; what they hold open ends then.
+    leaving: Vec<(OwnedFd, u32)>,
 }
 
 /// A process, told from another that has its number later.
@@ -88,6 +97,7 @@ impl Strangers {
             next_look: Instant::now(),
             next_search: Instant::now(),
             suspects: vec![],
+            leaving: vec![],
         }
     }
 
@@ -113,6 +123,37 @@ impl Strangers {
     pub fn suspect(&mut self, pid: u32) {
         self.next_look = self.next_look.min(Instant::now() + SOON);
         self.suspects.push(pid);
+    }
+
+    /// Learns that process `pid` is about to execute a program: it has when `connection` ends.
+    pub fn await_exec(&mut self, connection: OwnedFd, pid: u32) {
+        if self.leaving.len() < LEAVING_MAX {
+            self.leaving.push((connection, pid));
+        } else {
+            self.suspect(pid);
+        }
+    }
+
+    /// Has process `pid` looked at now, which has just executed another program.
+    pub fn note_exec(&mut self, pid: u32) {
+        self.next_look = Instant::now();
+        self.suspects.push(pid);
+    }
+
+    /// The connections that end when their processes execute a program.
+    pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let connections = self.leaving.iter().map(|(connection, _)| connection);
+        connections.map(|connection| PollFd::new(connection, PollFlags::IN))
+    }
+
+    /// Learns which of [`sources`](Self::sources) have ended.
+    pub fn hear(&mut self, ready: &[bool]) {
+        for place in (0..self.leaving.len()).rev() {
+            if ready.get(place) == Some(&true) {
+                let (_, pid) = self.leaving.swap_remove(place);
+                self.note_exec(pid);
+            }
+        }
     }
 
     /// Looks for descendants of the process that was started, and of the `managed`, that are not
@@ -242,7 +283,11 @@ impl Strangers {
         });
         if !stranger.is_counted {
             let is_late = !is_of_another_user(&folder) && !is_unmanageable(&folder.join("exe"));
-            stranger.is_counted = !is_late || stranger.since.elapsed() > HELLO_LIMIT;
+            let limit = || match is_told_of_run(&folder) {
+                true => START_LIMIT,
+                false => HELLO_LIMIT,
+            };
+            stranger.is_counted = !is_late || stranger.since.elapsed() > limit();
             if stranger.is_counted {
                 self.add(life, &stranger.program, is_late);
             }
@@ -270,6 +315,22 @@ impl Strangers {
 /// The parent of a process.
 pub fn parent_of(pid: u32) -> Option<u32> {
     Entry::read(pid).map(|entry| entry.parent)
+}
+
+/// Returns true if a process was started with the variables that have it load the engine.
+fn is_told_of_run(folder: &Path) -> bool {
+    let variables = std::fs::read(folder.join("environ")).unwrap_or_default();
+    has_variables(&variables)
+}
+
+/// Returns true if among variables, which end in zero bytes, are the supervisor's socket and a
+/// library to be loaded.
+fn has_variables(variables: &[u8]) -> bool {
+    let has = |name: &str| {
+        let mut all = variables.split(|&byte| byte == 0);
+        all.any(|variable| variable.starts_with(name.as_bytes()))
+    };
+    has(&format!("{}=", control::CONTROL)) && has("LD_PRELOAD=")
 }
 
 /// Returns true if a process belongs to another user, and so can't reach the supervisor.
@@ -340,6 +401,19 @@ mod tests {
         assert_eq!((entry.life.pid, entry.life.start), (12, 4711));
         assert_eq!((entry.parent, entry.is_dead), (5, false));
         assert_eq!(Entry::parse(b"12 (sh"), None);
+    }
+
+    #[test]
+    fn found_c_a_program_that_is_to_load_the_engine_has_longer_to_say_hello() {
+        assert!(has_variables(
+            b"A=1\0TIDEMARK_CONTROL=/tmp/x\0LD_PRELOAD=/x.so\0"
+        ));
+        assert!(!has_variables(
+            b"A=1\0NOT_TIDEMARK_CONTROL=/tmp/x\0LD_PRELOAD=/x.so\0"
+        ));
+        assert!(!has_variables(b"TIDEMARK_CONTROL=/tmp/x\0"));
+        assert!(!has_variables(b""));
+        assert!(START_LIMIT > HELLO_LIMIT);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::fs::{FallocateFlags, MemfdFlags, OFlags, StatVfs};
 use rustix::io::Errno;
 
+use tidemark_live::shared;
 use tidemark_live::store::file;
 use tidemark_results::text::bytes;
 use tidemark_results::{Refusal, refuse};
@@ -62,6 +63,7 @@ pub fn create(
     };
     let (file, is_direct) = open(&folder)?;
     let size_bytes = plan_size(&folder, &file_system, size_bytes, memory_bytes)?;
+    check_limit(size_bytes)?;
     let is_preallocated = match file::reserve(&file, size_bytes) {
         Ok(is_reserved) => is_reserved,
         Err(error) => refuse!(
@@ -92,6 +94,7 @@ pub fn create(
 /// written. It has room for as many pages as `memory_bytes` of memory can come to.
 pub fn without_file(memory_bytes: u64) -> Result<Swap, Refusal> {
     let size_bytes = wanted_size(memory_bytes);
+    check_limit(size_bytes)?;
     let file = rustix::fs::memfd_create("tidemark-no-swap", MemfdFlags::CLOEXEC)
         .and_then(|file| rustix::fs::ftruncate(&file, size_bytes + TAIL_BYTES).map(|()| file));
     match file {
@@ -103,6 +106,22 @@ pub fn without_file(memory_bytes: u64) -> Result<Swap, Refusal> {
             is_preallocated: true,
         }),
         Err(error) => refuse!("memory for no swap file can't be had: {}", plain(error)),
+    }
+}
+
+/// Refuses a limit of the size of files that swap of so many bytes goes beyond, or the table that
+/// engines share: the kernel would end this process with a signal, or a program.
+fn check_limit(size_bytes: u64) -> Result<(), Refusal> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    let table = shared::bytes_for((size_bytes / PAGE_BYTES) as usize) as u64;
+    match limit {
+        Some(limit) if limit < table.max(size_bytes + TAIL_BYTES) => refuse!(
+            "a file may have {} at most (`ulimit -f`), and swap of {} takes more; raise that, or \
+             give a smaller `--swap-size`",
+            bytes(limit),
+            bytes(size_bytes)
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::{Deserialize, Serialize};
-use tidemark_live::control::{self, Grant, Hello};
-use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use tidemark_live::control::{self, Grant, Hello, Opening};
+use tidemark_live::shared::{self, Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_partition::measures::{Measures, Meter};
 use tidemark_partition::{
     self as share, Divider, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
@@ -34,6 +34,7 @@ use crate::acceptance::Acceptance;
 use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
 use crate::jobs::JobServer;
+use crate::maps::Maps;
 use crate::peers::{self, Peer};
 use crate::requests::Requests;
 use crate::strangers::Strangers;
@@ -81,6 +82,8 @@ pub struct Tree {
     turned_away: Option<(u32, u64)>,
     /// Notes of what engines have said on stderr themselves.
     told: Vec<String>,
+    /// The processes that were ended because the store was full.
+    ended_for_room: u64,
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
     divider: Divider,
@@ -103,8 +106,7 @@ pub struct Tree {
     timeline: Option<Timeline>,
     /// The counts of processes that have ended.
     counts_ended: Counts,
-    /// The number of maps that were asked for.
-    maps_asked: u32,
+    maps: Maps,
 }
 
 /// A process that is managed, or will be when there are frames for it.
@@ -139,6 +141,8 @@ pub struct Books {
     pub jobs: Option<Jobs>,
     /// The times for which load control had tasks wait.
     pub suspensions: Vec<tidemark_results::suspension::Suspension>,
+    /// The processes that were ended because the store was full.
+    pub ended_for_room: u64,
     /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
@@ -177,6 +181,7 @@ impl Tree {
             notes: vec![],
             turned_away: None,
             told: vec![],
+            ended_for_room: 0,
             awaited: vec![],
             divider: Divider::default(),
             next_division,
@@ -193,7 +198,7 @@ impl Tree {
             jobs: None,
             timeline: None,
             counts_ended: Counts::default(),
-            maps_asked: 0,
+            maps: Maps::default(),
         }
     }
 
@@ -334,6 +339,7 @@ impl Tree {
             .chain(other.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)))
             .chain(self.jobs.as_ref().map(JobServer::source))
             .chain(self.requests.sources())
+            .chain(self.strangers.sources())
             .collect();
         // An interrupted wait is one that ended early.
         let _ = poll(&mut sources, Some(&timespec(limit)));
@@ -345,7 +351,9 @@ impl Tree {
         let (ready, others) = ready.split_at(self.members.len() + 1);
         self.handle_ready(ready);
         let others = &others[usize::from(other.is_some())..];
-        let (jobs, requests) = others.split_at(usize::from(self.jobs.is_some()));
+        let (jobs, others) = others.split_at(usize::from(self.jobs.is_some()));
+        let (requests, leaving) = others.split_at(self.requests.sources().count());
+        self.strangers.hear(leaving);
         if jobs.contains(&true) {
             self.serve_jobs();
         }
@@ -362,12 +370,6 @@ impl Tree {
         let members = self.members.iter().map(|member| member.connection.as_fd());
         let members = members.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         std::iter::once(listener).chain(members)
-    }
-
-    /// Returns true if any process is there, or a forked child is about to come.
-    pub fn has_members(&self) -> bool {
-        let mut all = self.shared.processes();
-        !self.members.is_empty() || all.any(|(_, process)| process.state() == State::Reserved)
     }
 
     /// Lets go of everything. What dead engines still hold of the swap file takes no room any more.
@@ -428,6 +430,7 @@ impl Tree {
             total,
             jobs,
             suspensions,
+            ended_for_room: self.ended_for_room,
             notes: std::mem::take(&mut self.notes),
             told: std::mem::take(&mut self.told),
         }
@@ -447,8 +450,10 @@ impl Tree {
         let Some(peer) = peers::find(&connection, is_member) else {
             return;
         };
-        let Ok(mut hello) = control::read_hello(connection.as_fd()) else {
-            return;
+        let mut hello = match control::read_opening(connection.as_fd()) {
+            Ok(Opening::Hello(hello)) => hello,
+            Ok(Opening::Exec { child }) => return self.note_exec(connection, peer.pid, child),
+            Err(_) => return,
         };
         // In a namespace of its own a process has another number there, which others have, too.
         hello.pid = peer.pid;
@@ -474,12 +479,6 @@ impl Tree {
             self.ended.note_ending(hello.pid, Ending::Replaced);
         }
         self.members.push(Member::new(connection, hello, peer));
-    }
-
-    /// Finds the programs that are not managed.
-    fn look_for_strangers(&mut self) {
-        let managed = self.members.iter().map(|member| member.peer.pid).collect();
-        self.strangers.look(&managed);
     }
 
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
@@ -629,6 +628,7 @@ impl Tree {
         if process.state() == State::Running {
             process.end(now_ns());
             self.counts_ended.add(&observation::counts_of(&process));
+            self.ended_for_room += u64::from(process.ending() == shared::Ending::StoreFull);
             self.told.extend(record::complaint(&process));
             let described = member.describe(&process, ending, now_ns());
             let life = member.peer.life.filter(|_| ending == Ending::Gone);

@@ -60,7 +60,7 @@ const COLUMNS: [Column; 16] = [
     }),
     ("MEM", 6, false, |task| short(task.resident_bytes)),
     ("BUDGET", 6, false, |task| short(task.budget_bytes)),
-    ("UNMAN", 6, false, |task| short(task.unmanaged_bytes)),
+    ("≈UNMAN", 6, false, |task| short(task.unmanaged_bytes)),
     ("FLT/S", 6, false, |task| rate(task.rates.faults())),
     ("IN/S", 6, false, |task| {
         rate(task.rates.get(Counter::PageIns))
@@ -71,17 +71,13 @@ const COLUMNS: [Column; 16] = [
     ("WAITED", 6, false, |task| {
         format!("{:.0}%", task.rates.get(Counter::StallNs) * 100.0)
     }),
-    ("AHEAD", 5, false, |task| {
-        let (used, wasted) = (Counter::ReadAheadUsed, Counter::ReadAheadWasted);
-        let used = task.counts.get(used);
-        part(used, used + task.counts.get(wasted))
-    }),
+    ("AHEAD U/L/?", 11, false, ahead),
     ("COMPR", 5, false, |task| {
         let outs = task.counts.get(Counter::PageOuts);
         part(task.counts.get(Counter::CompressedPages).min(outs), outs)
     }),
     ("QUEUE", 5, false, |task| task.stores_under_way.to_string()),
-    ("ENGINE", 6, false, |task| short(task.engine_bytes)),
+    ("≈ENGIN", 6, false, |task| short(task.engine_bytes)),
     ("PAGE-INS", 10, false, |task| {
         task.counts.get(Counter::PageIns).to_string()
     }),
@@ -89,7 +85,34 @@ const COLUMNS: [Column; 16] = [
 
 /// The help at the bottom.
 const HELP: &str =
-    "q quit · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget · m map";
+    "q quit · ? help · ↑↓ choose · s sort · z suspend · r resume · e evict · b budget · m map";
+
+/// The manual behind `?`: keys and columns.
+const MANUAL: [&str; 23] = [
+    "  q            quit",
+    "  ↑ ↓, k j     choose a task; PgUp and PgDn go by screens",
+    "  s            sort by memory, budget, unmanaged, faults, page-ins, page-outs, waited, pid",
+    "  z, r         suspend the chosen task, and let it go on",
+    "  e            page it out as a whole; it grows again",
+    "  b            change the memory of all tasks together",
+    "  m            show the map of the chosen task's memory, or hide it",
+    "",
+    "  MEM          memory in frames, and compressed",
+    "  BUDGET       the most of it that the task may have now",
+    "  ≈UNMAN       resident memory that is not managed: stacks, shared memory (≈: sampled)",
+    "  FLT/S        faults per second",
+    "  IN/S, OUT/S  pages read from the store, and written to it, per second",
+    "  WAITED       the time that its threads waited for faults, in that second",
+    "  AHEAD U/L/?  of pages read ahead: percent used, left unused, not known",
+    "  COMPR        the part of page-outs that went to compressed memory",
+    "  QUEUE        pages on their way to the store",
+    "  ≈ENGIN       memory of the engine itself (≈: sampled)",
+    "  PAGE-INS     pages read from the store so far",
+    "",
+    "  The map: one place for each part of the managed memory; its line says what is where.",
+    "",
+    "  any key goes back",
+];
 
 /// The things that a screen shows.
 #[derive(Clone, Copy, Debug)]
@@ -105,10 +128,13 @@ pub struct Scene<'a> {
 /// The screen.
 pub fn draw(scene: Scene<'_>, size: Size, paint: Paint) -> Vec<Line> {
     let Scene { state, map, view } = scene;
+    if view.has_manual {
+        return manual(size);
+    }
     let tasks = view.tasks(state);
     let shown = view.task_rows(size.rows);
     let columns = fitting(size.columns);
-    let mut lines = overview(state, view, size.columns);
+    let mut lines = overview(state, view, size, shown);
     lines.push(Line::new(titles(columns), Tone::Head));
     for task in tasks.iter().skip(view.skipped).take(shown) {
         let is_chosen = Some(task.pid) == view.chosen;
@@ -124,14 +150,29 @@ pub fn draw(scene: Scene<'_>, size: Size, paint: Paint) -> Vec<Line> {
     let above = size.rows.saturating_sub(last.len());
     lines.resize(above, Line::new(String::new(), Tone::Usual));
     lines.append(&mut last);
-    lines.truncate(size.rows);
+    fit(&mut lines, size);
     for line in &mut lines {
-        line.text = line.text.chars().take(size.columns).collect();
         if line.tone == Tone::Head && paint == Paint::Colours {
             line.text = format!("{:1$}", line.text, size.columns);
         }
     }
     lines
+}
+
+/// The keys and the columns, on a screen of their own.
+fn manual(size: Size) -> Vec<Line> {
+    let lines = MANUAL.iter().map(|text| (*text).to_owned());
+    let mut lines: Vec<Line> = lines.map(|text| Line::new(text, Tone::Usual)).collect();
+    lines.resize(size.rows, Line::new(String::new(), Tone::Usual));
+    fit(&mut lines, size);
+    lines
+}
+
+fn fit(lines: &mut Vec<Line>, size: Size) {
+    lines.truncate(size.rows);
+    for line in lines {
+        line.text = line.text.chars().take(size.columns).collect();
+    }
 }
 
 /// One screen with all tasks, for a file or a pipe, `columns` wide.
@@ -183,7 +224,7 @@ impl Line {
 }
 
 /// The lines about the run as a whole.
-fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
+fn overview(state: &RunState, view: &View, size: Size, shown: usize) -> Vec<Line> {
     let (memory, rates) = (&state.memory, &state.rates);
     let run = format!(
         "run {} · policy {} · store {} · {:.0} s",
@@ -193,7 +234,7 @@ fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
         state.elapsed_s
     );
     let used = format!(
-        "memory {} of {} · peak {} · unmanaged {} · engines {}",
+        "memory {} of {} · peak {} · unmanaged ≈{} · engines ≈{}",
         bytes(memory.resident_bytes),
         bytes(memory.budget_bytes),
         bytes(memory.resident_bytes_peak),
@@ -213,16 +254,28 @@ fn overview(state: &RunState, view: &View, columns: usize) -> Vec<Line> {
         tasks.filter(|task| task.state == state_of).count()
     };
     let tasks = format!(
-        "{} task{}, {} suspended, {} evicting · by {} {}",
-        state.tasks.len(),
-        if state.tasks.len() == 1 { "" } else { "s" },
+        "{}, {} suspended, {} evicting · by {} {}",
+        place(state.tasks.len(), view.skipped, shown),
         count(TaskState::Suspended),
         count(TaskState::Evicting),
         view.sort.name(),
-        gauge(memory.resident_bytes, memory.budget_bytes, columns / 4),
+        gauge(memory.resident_bytes, memory.budget_bytes, size.columns / 4),
     );
     let lines = [run, used, moved, tasks].into_iter();
     lines.map(|text| Line::new(text, Tone::Usual)).collect()
+}
+
+/// The tasks that are on the screen: all, or those from one place to another.
+fn place(tasks: usize, skipped: usize, shown: usize) -> String {
+    let whole = if tasks == 1 { "task" } else { "tasks" };
+    match tasks > shown {
+        true => format!(
+            "{}-{} of {tasks} {whole}",
+            skipped + 1,
+            (skipped + shown).min(tasks)
+        ),
+        false => format!("{tasks} {whole}"),
+    }
 }
 
 fn foot(view: &View) -> String {
@@ -300,6 +353,23 @@ fn part(some: u64, all: u64) -> String {
     match all {
         0 => "-".into(),
         all => format!("{:.0}%", some as f64 * 100.0 / all as f64),
+    }
+}
+
+/// The percentages of pages read ahead that were used, left unused, and are not known.
+fn ahead(task: &Task) -> String {
+    let pages = [
+        Counter::ReadAheadUsed,
+        Counter::ReadAheadWasted,
+        Counter::ReadAheadUnknown,
+    ];
+    let pages = pages.map(|counter| task.counts.get(counter));
+    let all: u64 = pages.iter().sum();
+    match all {
+        0 => "-".into(),
+        all => pages
+            .map(|pages| format!("{:.0}", pages as f64 * 100.0 / all as f64))
+            .join("/"),
     }
 }
 

@@ -75,6 +75,8 @@ pub struct View {
     pub entry: Option<String>,
     /// True if the map of the chosen task is shown, where there is room for it.
     pub has_map: bool,
+    /// True if keys and columns are explained, in the place of the tasks.
+    pub has_manual: bool,
     rows: usize,
 }
 
@@ -87,6 +89,7 @@ impl Default for View {
             told: None,
             entry: None,
             has_map: true,
+            has_manual: false,
             rows: 0,
         }
     }
@@ -166,6 +169,12 @@ impl View {
         if self.entry.is_some() {
             return self.press_in_entry(key);
         }
+        if std::mem::take(&mut self.has_manual) {
+            return match key {
+                Key::Char('q') => Outcome::Quit,
+                _ => Outcome::Nothing,
+            };
+        }
         self.told = None;
         let page = self.rows as isize;
         match (key, self.chosen) {
@@ -175,6 +184,7 @@ impl View {
             (Key::PageUp, _) => self.step(state, -page),
             (Key::PageDown, _) => self.step(state, page),
             (Key::Char('s'), _) => self.sort = self.next_order(),
+            (Key::Char('?' | 'h'), _) => self.has_manual = true,
             (Key::Char('m'), _) => self.has_map = !self.has_map,
             (Key::Char('b'), _) => self.entry = Some(String::new()),
             (Key::Char('z'), Some(pid)) => return Outcome::Ask(Request::Suspend { pid }),

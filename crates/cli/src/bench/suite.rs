@@ -1,6 +1,7 @@
 //! A suite: its cases or programs, what was asked for beside them, and a dated record.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tidemark_hostbench::plan::Plan;
@@ -9,6 +10,7 @@ use tidemark_hostbench::programs::{self, Measured, ratios};
 use tidemark_hostbench::suite::{Options, SuiteRecord, lines, read_cases};
 use tidemark_hostbench::{measure, table};
 use tidemark_supervisor::interrupt::Interrupt;
+use tidemark_supervisor::program::plain;
 
 use super::{json, own_contenders, verdict};
 use crate::exit::{Exit, Refusal, refuse};
@@ -27,7 +29,12 @@ pub struct Forms {
 pub fn read(file: &Path) -> Result<String, Refusal> {
     match fs::read_to_string(file) {
         Ok(text) => Ok(text),
-        Err(error) => refuse!("`--suite {}`: {error}", file.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => refuse!(
+            "`--suite {}`: there is no such file; `bench/programs.json` and others are in the \
+             folder `bench` of Tidemark's sources",
+            file.display()
+        ),
+        Err(error) => refuse!("`--suite {}`: {}", file.display(), plain(&error)),
     }
 }
 

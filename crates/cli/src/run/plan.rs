@@ -18,7 +18,7 @@ use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::swap::{self, Swap};
 use tidemark_supervisor::{host, load_controls, program};
 
-use super::{Arguments, Malloc};
+use super::{Arguments, Malloc, runtimes};
 use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
 
@@ -56,6 +56,7 @@ impl Plan {
         if arguments.locks && !arguments.summary && arguments.stats.is_none() {
             refuse!("`--locks`: shown by `--summary`, and in the file of `--stats`; add one");
         }
+        host::check_needs()?;
         let path = program::find(&arguments.program[0])?;
         let statistics_file = arguments
             .stats
@@ -114,18 +115,7 @@ fn manage(
     let task_bytes_min = plan_task_memory(arguments, memory_bytes_max)?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
-    let mut environment: Vec<(&'static str, OsString)> = vec![
-        (control::MEMORY, memory_bytes.to_string().into()),
-        (control::POLICY, policy.into()),
-        (control::MODE, super::mode(arguments).into()),
-        (control::STORE, arguments.store().name().into()),
-    ];
-    let switches = [
-        (arguments.in_step, control::IN_STEP),
-        (arguments.locks, control::LOCKS),
-    ];
-    let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
-    environment.extend(asked.map(|&(_, name)| (name, "1".into())));
+    let mut environment = variables(arguments, policy, memory_bytes);
     if arguments.malloc == Some(Malloc::Pool) {
         // Before the engine's library: the loader initialises the last one first, and the
         // pool is to be mapped when the engine runs.
@@ -159,6 +149,31 @@ fn manage(
         is_spread: !arguments.in_step,
         module: tidemark_plugin::binary(policy),
     })
+}
+
+/// The variables that engines read, and those that runtimes do.
+fn variables(
+    arguments: &Arguments,
+    policy: &str,
+    memory_bytes: u64,
+) -> Vec<(&'static str, OsString)> {
+    let mut variables: Vec<(&'static str, OsString)> = vec![
+        (control::MEMORY, memory_bytes.to_string().into()),
+        (control::POLICY, policy.into()),
+        (control::MODE, super::mode(arguments).into()),
+        (control::STORE, arguments.store().name().into()),
+    ];
+    let switches = [
+        (arguments.in_step, control::IN_STEP),
+        (arguments.locks, control::LOCKS),
+    ];
+    let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
+    variables.extend(asked.map(|&(_, name)| (name, "1".into())));
+    if arguments.tell_runtimes {
+        let variable = |name: &str| std::env::var(name).ok();
+        variables.extend(runtimes::hints(memory_bytes, variable));
+    }
+    variables
 }
 
 /// Makes the swap file, or what stands for it where pages stay in memory.
@@ -213,11 +228,15 @@ fn plan_task_memory(arguments: &Arguments, memory_bytes_max: u64) -> Result<u64,
 
 fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {
     let memory_bytes = quantity::parse(option, text)?;
-    if memory_bytes < MEMORY_BYTES_MIN {
+    let least = MEMORY_BYTES_MIN >> 20;
+    if memory_bytes < MEMORY_BYTES_MIN && quantity::is_bare(text) {
         refuse!(
-            "`{option} {text}`: too small; the least that works is {}M",
-            MEMORY_BYTES_MIN >> 20
+            "`{option} {text}`: a number without a unit is in bytes, and the least that works is \
+             {least}M; write `{text}M` for MiB"
         );
+    }
+    if memory_bytes < MEMORY_BYTES_MIN {
+        refuse!("`{option} {text}`: too small; the least that works is {least}M");
     }
     if memory_bytes / PAGE_BYTES > u64::from(u32::MAX) {
         let most = bytes(u64::from(u32::MAX) * PAGE_BYTES);
@@ -267,6 +286,15 @@ mod tests {
         let told = plan_memory("--memory", "4K").unwrap_err().to_string();
         assert_eq!(told, "`--memory 4K`: too small; the least that works is 4M");
         assert_eq!(plan_memory("--memory", "4M"), Ok(4 << 20));
+    }
+
+    #[test]
+    fn found_c_a_number_without_a_unit_is_said_to_be_bytes() {
+        let told = plan_memory("--memory", "24").unwrap_err().to_string();
+        assert!(
+            told.contains("in bytes") && told.contains("`24M`"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -54,6 +54,35 @@ fn found_f8_static_programs_are_named_and_their_memory_is_counted() {
 }
 
 #[test]
+fn found_b11_a_short_static_program_is_named_at_its_exec() {
+    if !needs::are_met(&["cc", "python3"]) {
+        return;
+    }
+    let scratch = Scratch::new("short");
+    let program = compile(&scratch, &["-static"]);
+    let program = program.to_str().unwrap();
+    // By a child that shares its parent's memory, and by the C library itself.
+    let words = format!("{program} private 1 40");
+    let spawn = format!(
+        "import os; pid = os.posix_spawn('{program}', '{words}'.split(), os.environ); \
+         os.waitpid(pid, 0)"
+    );
+    let call = format!("import subprocess; subprocess.call('{words}'.split())");
+    let shell = format!("{words}; exit 0");
+    for command in [
+        ["sh", "-c", &shell],
+        ["python3", "-c", &spawn],
+        ["python3", "-c", &call],
+    ] {
+        let notes = record_of(&scratch, &command, 0)["notes"].to_string();
+        assert!(
+            notes.contains("1 program ran unmanaged: unmanaged"),
+            "{command:?}: {notes}"
+        );
+    }
+}
+
+#[test]
 fn found_f8_shared_memory_is_counted_and_the_room_of_stacks_is_not() {
     if !needs::are_met(&["cc"]) {
         return;

@@ -4,6 +4,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use tidemark_live::stamp::{STAMP, STAMP_BYTES};
 
 /// The command under test.
 pub const TIDEMARK: &str = env!("CARGO_BIN_EXE_tidemark");
@@ -58,6 +61,22 @@ pub fn stderr(output: &Output) -> String {
 /// A library that can be loaded before any other and does nothing: the supervisor needs one to
 /// hand to programs, and these tests are not about what it does there.
 pub fn idle_library() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let path = folder.join(format!("idle-library-{}.so", std::process::id()));
+        // With the stamp of this build behind it, at a place where that is looked for.
+        let mut bytes = std::fs::read(foreign_library()).unwrap();
+        bytes.resize(bytes.len().next_multiple_of(STAMP_BYTES), 0);
+        bytes.extend(STAMP.0);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    MADE.get_or_init(make).clone()
+}
+
+/// A library that can be loaded, and that is of no build of this command.
+pub fn foreign_library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let libc = maps.lines().find_map(|line| {
         let path = line.split_whitespace().last()?;

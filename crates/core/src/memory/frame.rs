@@ -23,6 +23,7 @@ use crate::collections::bitmap::Bitmap;
 use crate::collections::bits::Bits;
 use crate::collections::column::Column;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
+use crate::readahead::fates::Fate;
 use crate::seams::arrival::Cause;
 
 /// The state of a frame.
@@ -76,6 +77,8 @@ struct Held {
     owner: SpaceId,
     /// Came ahead of its use, and nobody has been seen to touch it.
     is_ahead: bool,
+    /// The same for counting: what is known of its use.
+    fate: Fate,
     /// A soft fault here tells a stream that its reader has come this far.
     is_marker: bool,
     /// Touched while it was leaving: to be kept once the store has answered.
@@ -144,6 +147,7 @@ impl Frames {
             older: NONE,
             owner: SpaceId(0),
             is_ahead: false,
+            fate: Fate::Settled,
             is_marker: false,
             is_wanted: false,
             cleaning: None,
@@ -175,6 +179,7 @@ impl Frames {
         let (first, length) = self.find_run(want)?;
         for frame in first..first + length {
             self.held[frame].is_ahead = false;
+            self.held[frame].fate = Fate::Settled;
             self.held[frame].is_marker = false;
             self.table[frame].is_dirty = false;
             self.held[frame].is_wanted = false;
@@ -291,6 +296,7 @@ impl Frames {
 
     pub(crate) fn set_ahead(&mut self, frame: FrameId, is_marker: bool) {
         self.held[frame.index()].is_ahead = true;
+        self.held[frame.index()].fate = Fate::Untouched;
         self.held[frame.index()].is_marker = is_marker;
     }
 
@@ -298,6 +304,26 @@ impl Frames {
     pub(crate) fn take_ahead(&mut self, frame: FrameId) -> bool {
         self.held[frame.index()].is_marker = false;
         core::mem::take(&mut self.held[frame.index()].is_ahead)
+    }
+
+    /// Notes what has happened to a page that may have come ahead of its use.
+    pub(crate) fn change_fate(&mut self, frame: FrameId, change: fn(Fate) -> Fate) {
+        let fate = &mut self.held[frame.index()].fate;
+        if *fate != Fate::Settled {
+            *fate = change(*fate);
+        }
+    }
+
+    /// The fate of the page in `frame`, to be counted: it is settled now.
+    pub(crate) fn take_fate(&mut self, frame: FrameId) -> Fate {
+        core::mem::replace(&mut self.held[frame.index()].fate, Fate::Settled)
+    }
+
+    /// Settles what is known of every page: another memory counts it.
+    pub(crate) fn forget_fates(&mut self) {
+        for frame in (0..self.opened).map(FrameId) {
+            self.change_fate(frame, |_| Fate::Settled);
+        }
     }
 
     pub(crate) fn set_dirty(&mut self, frame: FrameId, is_dirty: bool) {

@@ -42,6 +42,8 @@ pub(crate) struct Stream {
     pub(crate) window: u32,
     /// The page at which the reader was last seen.
     pub(crate) reader: u64,
+    /// The page at which it was seen before.
+    before: u64,
     /// The number of pages the reader has walked through.
     pub(crate) walked: u64,
     used: u64,
@@ -83,7 +85,16 @@ impl Stream {
     /// Notes that the reader has come to `index`.
     pub(crate) fn meet_reader(&mut self, index: u64) {
         self.walked += self.reader.abs_diff(index);
+        self.before = self.reader;
         self.reader = index;
+    }
+
+    /// The pages from the first to before the second, that the reader has just gone past.
+    pub(crate) fn passed(&self) -> (u64, u64) {
+        match self.heading {
+            Heading::Forward => (self.before.min(self.reader), self.reader),
+            Heading::Backward => (self.reader + 1, self.before.max(self.reader + 1)),
+        }
     }
 }
 
@@ -171,6 +182,7 @@ impl Streams {
             high: index + 1,
             window: 1,
             reader: index,
+            before: index,
             walked: 0,
             used: self.clock,
         };

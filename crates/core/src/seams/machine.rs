@@ -28,6 +28,18 @@ pub enum Setback {
     Gone,
 }
 
+/// The answer to the question whether a page was modified.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Modification {
+    /// Its pager holds what it holds.
+    None,
+    /// It has to be written, whether or not its program has written to it: its pager may not hold
+    /// it, or this machine does not tell.
+    Possible,
+    /// Its program has written to it since it came to its frame.
+    Written,
+}
+
 /// The translation hardware, or what stands in for it. Every call returns at once, and
 /// its effect may be held back until [`settle`](Self::settle).
 pub trait Machine: PageBits {
@@ -110,6 +122,14 @@ pub trait PageBits {
     /// Reports whether the contents of `frame` may differ from what its pager holds (from zeros,
     /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
     fn take_modified(&mut self, frame: FrameId) -> bool;
+
+    /// The same, with the reason where the machine knows it.
+    fn take_modification(&mut self, frame: FrameId) -> Modification {
+        match self.take_modified(frame) {
+            true => Modification::Possible,
+            false => Modification::None,
+        }
+    }
 
     /// Returns true if the contents of `frame`, mapped or not, may differ from what its pager
     /// holds. A machine that can't tell while a frame is mapped says that they may.

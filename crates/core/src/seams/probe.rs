@@ -4,7 +4,8 @@ use crate::id::{FrameId, SpaceId, VirtPage};
 use crate::memory::frame::{Frames, State};
 use crate::memory::object::Objects;
 use crate::memory::reverse_map::{Mapping, ReverseMap};
-use crate::seams::machine::{Machine, Rights};
+use crate::readahead::fates::Fate;
+use crate::seams::machine::{Machine, Modification, Rights};
 use crate::time::Time;
 
 /// The questions that a policy may ask about frames. Every question is counted and reported as
@@ -116,8 +117,12 @@ impl Probe<'_> {
         *self.questions += 1;
         // The same event may have changed other things about the page.
         self.machine.settle();
-        if self.machine.take_modified(frame) {
+        let found = self.machine.take_modification(frame);
+        if found != Modification::None {
             self.frames.set_dirty(frame, true);
+        }
+        if found == Modification::Written {
+            self.frames.change_fate(frame, Fate::written);
         }
         Some(self.frames.is_dirty(frame))
     }

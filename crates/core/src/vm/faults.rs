@@ -189,6 +189,7 @@ impl Vm {
                     Step::Wait(self.memory.frames().ticket(frame))
                 }
                 State::Leaving => {
+                    self.note_touch(frame);
                     self.memory.frames_mut().set_wanted(frame);
                     Step::Wait(self.memory.frames().ticket(frame))
                 }
@@ -295,6 +296,7 @@ impl Vm {
         scene: Scene,
         frame: FrameId,
     ) -> bool {
+        self.note_touch(frame);
         let was_marker = self.memory.frames().is_marker(frame);
         let was_ahead = self.memory.frames_mut().take_ahead(frame);
         let is_followed = !self.note_swap_hit(&scene, was_ahead);
@@ -305,7 +307,6 @@ impl Vm {
             self.advance_stream(machine, scene);
             self.memory.frames_mut().unwire(frame);
         }
-        self.counters.read_ahead_used += u64::from(was_ahead);
         was_ahead
     }
 
@@ -320,6 +321,7 @@ impl Vm {
             object: region.object,
             index: region.index_at(fault.at),
         };
+        self.note_touch(from);
         machine.copy(from, to);
         if self.memory.unmap(from, fault.space, fault.at) {
             machine.leave(fault.space, fault.at, from);

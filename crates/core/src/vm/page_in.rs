@@ -14,11 +14,12 @@ use crate::seams::pager::Place;
 use alloc::vec::Vec;
 
 use crate::decision::Decision;
-use crate::id::{ObjectId, PageId, Ticket};
+use crate::id::{FrameId, PageId, Ticket};
 use crate::memory::address_space::Advice;
 use crate::memory::frame::State;
 use crate::memory::page_run::PageRun;
 use crate::paging::transfers::Origin;
+use crate::readahead::fates::Fate;
 use crate::readahead::streams::Heading;
 use crate::seams::machine::Machine;
 use crate::vm::Vm;
@@ -52,6 +53,11 @@ impl Vm {
         let stream = self.follow(scene.found.page, advice, cluster);
         let window = stream.map_or(1, |number| self.streams.get(number).window);
         let is_following = window > 1;
+        if is_following {
+            for frame in self.collect_passed(stream.expect("followed")) {
+                self.memory.frames_mut().change_fate(frame, Fate::passed);
+            }
+        }
         let group = if is_following {
             let heading = self.streams.get(stream.expect("followed")).heading;
             self.measure_stored(&scene, index, window.min(cluster), heading)
@@ -78,32 +84,25 @@ impl Vm {
         let Some(number) = self.streams.find(object, index) else {
             return;
         };
-        let stream = *self.streams.get(number);
         self.streams.get_mut(number).meet_reader(index);
-        let (from, to) = match stream.heading {
-            Heading::Forward => (stream.reader.min(index), index),
-            Heading::Backward => (index + 1, stream.reader.max(index + 1)),
-        };
-        self.count_used(object, from, to);
+        for frame in self.collect_passed(number) {
+            self.memory.frames_mut().take_ahead(frame);
+            self.memory.frames_mut().change_fate(frame, Fate::passed);
+        }
         self.read_ahead(machine, &scene, number);
     }
 
-    /// Everything a stream's reader has passed was of use.
-    fn count_used(&mut self, object: ObjectId, first: u64, end: u64) {
+    /// The resident pages that a stream's reader has just gone past: of use, as far as can be told.
+    fn collect_passed(&self, number: usize) -> Vec<FrameId> {
+        let stream = self.streams.get(number);
+        let (first, end) = stream.passed();
         let bound = u64::from(self.config.ahead_pages_max + 2 * self.config.cluster_pages);
-        for (_, entry) in self
-            .memory
-            .objects()
-            .get(object)
-            .collect(first, end.min(first + bound))
-        {
-            let Some(frame) = entry.frame() else { continue };
-            if self.memory.frames().state(frame) == State::Resident
-                && self.memory.frames_mut().take_ahead(frame)
-            {
-                self.counters.read_ahead_used += 1;
-            }
-        }
+        let object = self.memory.objects().get(stream.object);
+        let passed = object.collect(first, end.min(first + bound)).into_iter();
+        let frames = passed.filter_map(|(_, entry)| entry.frame());
+        frames
+            .filter(|&frame| self.memory.frames().state(frame) == State::Resident)
+            .collect()
     }
 
     /// Starts reads in front of a stream's reader until they are far enough ahead.

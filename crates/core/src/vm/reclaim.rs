@@ -172,6 +172,7 @@ impl Vm {
     pub(crate) fn release_frame(&mut self, machine: &mut dyn Machine, frame: FrameId) {
         self.waiting.forget(frame);
         self.pins.remove(frame);
+        self.note_departure(frame);
         if self.memory.release(frame) {
             machine.retire(frame);
         }
@@ -240,10 +241,9 @@ impl Vm {
                 .frames()
                 .page(frame)
                 .expect("a leaving frame has a page");
-            let was_modified = machine.take_modified(frame);
+            let was_modified = self.take_modified(machine, frame);
             if self.memory.frames().is_ahead(frame) {
                 self.memory.frames_mut().take_ahead(frame);
-                self.counters.read_ahead_wasted += 1;
             }
             if was_modified || self.memory.frames().is_dirty(frame) {
                 self.memory.frames_mut().set_dirty(frame, true);

@@ -13,6 +13,7 @@ use crate::decision::Decision;
 use crate::event::{Event, Failure, Fault, Service};
 use crate::id::{FrameId, PageId, SlotId, Ticket, VirtPage};
 use crate::paging::attempt::Step;
+use crate::readahead::fates::Fate;
 use crate::seams::arrival::{Arrival, Cause};
 use crate::seams::machine::{Machine, Rights};
 use crate::seams::pager::{Direction, Outcome, Place, Reply};
@@ -215,9 +216,7 @@ impl Vm {
                     self.map_ahead(machine, origin, page, frame);
                 }
             } else if !is_wanted {
-                self.memory
-                    .frames_mut()
-                    .set_ahead(frame, marker == Some(page.index));
+                self.note_ahead(frame, marker == Some(page.index));
                 if origin.is_mapped && marker != Some(page.index) {
                     self.map_ahead(machine, origin, page, frame);
                 }
@@ -274,6 +273,7 @@ impl Vm {
         }
         machine.enter(origin.space, at, frame, rights);
         self.memory.map(frame, origin.space, at);
+        self.memory.frames_mut().change_fate(frame, Fate::mapped);
     }
 
     fn end_store(&mut self, machine: &mut dyn Machine, transfer: &Transfer, outcome: Outcome) {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_results::basis;
 use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
 use tidemark_trace::container::Ending;
 use tidemark_trace::private::{Extent, PrivateMemory};
@@ -276,6 +277,7 @@ impl Replay {
                 page_bytes: self.page_bytes,
                 footprint_pages: pages,
                 machine: order.machine(self.page_bytes),
+                basis: basis::of_replay(),
                 runs: runs.collect(),
                 optimum: self.optimum_in_words(order.copies),
                 notes: self.notes.clone(),

@@ -49,6 +49,10 @@ pub const METRICS: &[(&str, &str)] = &[
     ("read_ahead_used", "pages read ahead and used"),
     ("read_ahead_wasted", "pages read ahead and gone unused"),
     (
+        "read_ahead_unknown",
+        "pages read ahead of which it is not known whether they were used",
+    ),
+    (
         "read_ahead_accuracy",
         "the share of pages read ahead that was used",
     ),

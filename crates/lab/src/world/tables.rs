@@ -11,7 +11,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, PageBits, Rights, Setback};
+use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
 
 use crate::analysis::references::Numbers;
 use crate::analysis::simulate::MachineKind;
@@ -554,10 +554,21 @@ impl PageBits for Tables {
     }
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
+        self.take_modification(frame) != Modification::None
+    }
+
+    fn take_modification(&mut self, frame: FrameId) -> Modification {
         assert_eq!(self.heads[frame.index()], NONE, "asked of unmapped frames");
-        let was_modified = self.was_modified[frame.index()] || self.is_unsaved[frame.index()];
+        let was_modified = self.was_modified[frame.index()];
+        let is_unsaved = self.is_unsaved[frame.index()];
         self.forget_page(frame);
-        was_modified
+        match (was_modified, is_unsaved) {
+            (false, false) => Modification::None,
+            // In step every page that can be written to counts as modified; and a live engine
+            // takes no sum of what no store holds.
+            (true, false) if !self.is_suspicious => Modification::Written,
+            (true, _) | (false, true) => Modification::Possible,
+        }
     }
 
     fn may_be_modified(&self, frame: FrameId) -> bool {

@@ -213,8 +213,10 @@ impl Engine {
 
     /// Takes of the frames that nobody has, before this process is short of its own with `coming`
     /// more.
+    ///
+    /// Without a supervisor that is what it has left.
     pub(super) fn take_unassigned(&mut self, coming: u32) {
-        if self.has_own_memory() || self.park.is_parked {
+        if self.sampling.is_some() || self.park.is_parked {
             return;
         }
         let most = share::takes(self.budget.into(), (self.used() + coming).into());

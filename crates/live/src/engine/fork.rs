@@ -403,6 +403,7 @@ impl Engine {
         self.place = Place::new(self.setup.cpu_finder, self.shared.disk_processor());
         self.gauges = super::publish::Gauges::new();
         meters::reset();
+        self.vm.forget_read_ahead();
         self.before = super::publish::Before::of(self);
         self.thaw();
         self.wipe_in_child();

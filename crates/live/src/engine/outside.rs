@@ -247,11 +247,12 @@ impl Engine {
 }
 
 /// So many pages, in the unit that suits them.
-fn size(pages: u64) -> String {
+pub(super) fn size(pages: u64) -> String {
     let kib = pages * PAGE_BYTES / 1024;
-    match kib < 10_240 {
-        true => format!("{kib} KiB"),
-        false => format!("{} MiB", kib.div_ceil(1024)),
+    match (kib < 1024, kib % 1024) {
+        (true, _) => format!("{kib} KiB"),
+        (false, 0) => format!("{} MiB", kib / 1024),
+        (false, _) => format!("{:.1} MiB", kib as f64 / 1024.0),
     }
 }
 
@@ -285,8 +286,8 @@ mod tests {
     #[test]
     fn sizes_have_a_unit_that_suits_them() {
         assert_eq!(
-            [size(1), size(2559), size(2560)],
-            ["4 KiB", "10236 KiB", "10 MiB"]
+            [size(1), size(256), size(384), size(2560)],
+            ["4 KiB", "1 MiB", "1.5 MiB", "10 MiB"]
         );
     }
 }

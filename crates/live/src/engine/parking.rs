@@ -1,11 +1,12 @@
 //! Parking: taking the program out of memory, holding it, and bringing back what it had. What is
 //! known of it in between is [`Park`](crate::park::Park)'s.
 
-use tidemark_core::id::{PAGE_BYTES, SlotId, VirtPage};
+use tidemark_core::id::{SlotId, VirtPage};
 use tidemark_core::vm::recall::RECALL_NS_MAX;
 use tidemark_partition::FLOOR_FRAMES;
 
 use super::faults::Arrival;
+use super::outside::size;
 use super::trouble::{pid, say};
 use super::{Engine, now, page_of};
 
@@ -106,19 +107,24 @@ impl Engine {
         self.vm.pages_due(self.space, &remembered, needed)
     }
 
-    /// Without a supervisor nobody gives this program more than the least that it was left with.
+    /// Without a supervisor nobody gives this program more than the least that it was left with: it
+    /// takes what it had before, as far as no process has that.
     fn go_on_alone(&mut self) {
         if self.control.is_some() {
             return;
         }
+        self.shared.end_division();
         let record = self.shared.process(self.record());
-        let frames = record.budget().max(FLOOR_FRAMES as u32);
-        record.set_budget(frames);
+        let left = record.budget().max(FLOOR_FRAMES as u32);
+        record.set_budget(left);
+        let needed = u32::try_from(record.needed()).unwrap_or(u32::MAX);
+        record.take_unassigned(1, needed.saturating_sub(left));
+        let frames = record.budget();
         say(&format!(
-            "{} ({}): `tidemark run` is gone; this process was suspended, and goes on in {} KiB",
+            "{} ({}): `tidemark run` is gone; this process was suspended, and goes on in {}",
             self.setup.name,
             pid(),
-            u64::from(frames) * PAGE_BYTES / 1024,
+            size(frames.into()),
         ));
     }
 

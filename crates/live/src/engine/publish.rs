@@ -8,6 +8,7 @@ use tidemark_core::id::PAGE_BYTES;
 
 use super::trouble::say;
 use super::{Engine, now};
+use crate::control;
 use crate::meters::{self, Metered};
 use crate::shared::Counter;
 use crate::store::Tally;
@@ -144,6 +145,7 @@ impl Engine {
                 Counter::DecompressedPages,
                 packed.decompressed - before.decompressed,
             ),
+            (Counter::ReadAheadUnknown, core.read_ahead_unknown()),
             (Counter::CompressedMemoryPeak, u64::from(peak)),
             (Counter::FramesBudget, u64::from(self.budget)),
             (Counter::ManagedBytes, self.managed.bytes() as u64),
@@ -212,6 +214,24 @@ impl Engine {
         self.tell_of_pins();
         self.tell_of_kept();
         self.report_if_verbose("ends");
+        self.remove_folder_of_the_dead();
+    }
+
+    /// Removes the folder of a run whose supervisor was killed, if this is the last process of it:
+    /// until then what others execute loads this library from there.
+    fn remove_folder_of_the_dead(&self) {
+        let Some(socket) = self.setup.control.as_ref() else {
+            return;
+        };
+        let own = self.shared.process(self.record()).pid();
+        let lives = |pid: u32| {
+            let pid = rustix::process::Pid::from_raw(pid as i32);
+            pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+        };
+        let mut all = self.shared.processes();
+        if self.control.is_none() && !all.any(|(_, it)| it.pid() != own && lives(it.pid())) {
+            control::remove_deserted(socket);
+        }
     }
 
     /// Says what went wrong with a policy from a file: nothing else would show it.

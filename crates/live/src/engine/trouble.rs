@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use tidemark_core::pager::Direction;
 
 use super::Engine;
+use super::outside::size;
 use crate::machine::StartError;
 use crate::shared::Ending;
 use crate::store::{Cause, Failure};
@@ -144,9 +145,9 @@ impl Engine {
 
     /// Ends the program because memory is full and nothing can leave.
     pub(super) fn end_for_store(&mut self, is_failing: bool) -> ! {
-        let budget_kib = u64::from(self.budget) * 4;
-        let slots_mib = u64::from(self.shared.swap_slots()) / 256;
-        let mut why = format!("the swap store of {slots_mib} MiB is full; give it more room");
+        let budget = size(self.budget.into());
+        let slots = size(self.shared.swap_slots().into());
+        let mut why = format!("the swap store of {slots} is full; give it more room");
         if !self.setup.store.has_file() {
             why = COMPRESSED_FULL.into();
         }
@@ -155,7 +156,7 @@ impl Engine {
                 why = describe(failure);
             }
         }
-        let what = format!("the memory budget of {budget_kib} KiB is in use, and {why}");
+        let what = format!("the memory budget of {budget} is in use, and {why}");
         self.end(Ending::StoreFull, &what)
     }
 

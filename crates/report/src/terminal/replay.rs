@@ -34,8 +34,9 @@ fn columns(record: &ReplayRecord) -> Vec<&'static str> {
         "x optimum",
         "page-outs",
         "soft faults",
-        "read-ahead hits",
-        "wasted",
+        "read ahead: used",
+        "unused",
+        "not known",
         "rejected",
     ];
     if record.machine.compressed.is_some() {
@@ -62,6 +63,7 @@ fn row(run: &Run, record: &ReplayRecord) -> Vec<String> {
         text::count(run.soft_faults),
         text::count(run.read_ahead_used),
         text::count(run.read_ahead_wasted),
+        text::count(run.read_ahead_unknown),
         text::count(run.refusals),
     ];
     if record.machine.compressed.is_some() {

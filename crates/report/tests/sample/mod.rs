@@ -464,6 +464,7 @@ pub fn replays() -> ReplayRecord {
             wired_bytes: 0,
             seed: 1,
         },
+        basis: tidemark_results::basis::of_replay(),
         runs: vec![
             run("mach3", 1 << 20, 3.0),
             run("mach3", 2 << 20, 2.0),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tidemark_core::counters::{Counter, Unit};
 
 /// The counters that tell what a task does.
-pub const COUNTED: [Counter; 18] = [
+pub const COUNTED: [Counter; 20] = [
     Counter::SoftFaults,
     Counter::ZeroFills,
     Counter::CowFaults,
@@ -17,8 +17,10 @@ pub const COUNTED: [Counter; 18] = [
     Counter::PageOuts,
     Counter::PageInRequests,
     Counter::PageOutRequests,
+    Counter::ReadAhead,
     Counter::ReadAheadUsed,
     Counter::ReadAheadWasted,
+    Counter::ReadAheadUnknown,
     Counter::CleanDrops,
     Counter::CompressedPages,
     Counter::DecompressedPages,

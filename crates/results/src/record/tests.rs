@@ -33,7 +33,9 @@ fn record() -> RunRecord {
         store: Some("compressed+file".into()),
         swap_bytes: 1 << 32,
         ending: Ending::Status(0),
+        ended_for_room: 0,
         notes: vec![],
+        basis: crate::basis::of_run(),
         total: statistics.clone(),
         jobs: None,
         suspensions: vec![Suspension {

@@ -2,7 +2,8 @@
 
 use tidemark_core::counters::Counter;
 
-use super::{bytes, hanging, table};
+use super::{UNMANAGED, bytes, folded, hanging, table, trimmed};
+use crate::basis::SAMPLED_MARK;
 use crate::control::{JobsState, MemoryMap, RunState, Task};
 use crate::record::PAGE_BYTES;
 
@@ -20,7 +21,7 @@ pub fn state(state: &RunState, width: Option<usize>) -> String {
         "waits for",
         "memory",
         "budget",
-        "unmanaged",
+        UNMANAGED,
         "faults/s",
         "page-ins/s",
         "page-outs/s",
@@ -28,16 +29,8 @@ pub fn state(state: &RunState, width: Option<usize>) -> String {
         "page-ins",
         "page-outs",
     ];
-    let mut tasks = table(&head, 3);
-    for task in &state.tasks {
-        tasks.add_row(row(task));
-    }
-    if let Some(width) = width {
-        tasks
-            .set_content_arrangement(comfy_table::ContentArrangement::Dynamic)
-            .set_width(width.try_into().unwrap_or(u16::MAX));
-    }
-    text.push_str(&format!("{tasks}\n"));
+    let rows: Vec<Vec<String>> = state.tasks.iter().map(row).collect();
+    text.push_str(&format!("{}\n", folded(&head, &rows, 3, 1, width)));
     text
 }
 
@@ -60,7 +53,7 @@ pub fn memory_map(map: &MemoryMap) -> String {
         parts.add_row(row(format!("{:#x}", cell.address), shares));
     }
     parts.add_row(row("all".into(), all));
-    text.push_str(&format!("{parts}\n"));
+    text.push_str(&format!("{}\n", trimmed(&parts)));
     text
 }
 
@@ -72,7 +65,7 @@ fn headline(state: &RunState) -> String {
             bytes(memory.resident_bytes),
             bytes(memory.budget_bytes)
         ),
-        format!("{} unmanaged", bytes(memory.unmanaged_bytes)),
+        format!("{SAMPLED_MARK}{} unmanaged", bytes(memory.unmanaged_bytes)),
         format!(
             "{} of {} of swap",
             bytes(state.swap.used_bytes),

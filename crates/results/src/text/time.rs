@@ -1,10 +1,22 @@
 //! The part of a summary that says where a run's time went and what would shorten it.
 
-use super::amounts::count;
-use crate::record::{RunRecord, Statistics};
+use super::amounts::{bytes, count};
+use crate::record::{PAGE_BYTES, RunRecord, Statistics};
 
 /// A run that waits for less than this part of its time is told that memory is hardly short.
 const HARDLY: f64 = 0.05;
+
+/// The policy that keeps a part of what is walked through again and again, ...
+const LOOP_POLICY: &str = "tidemark";
+const LOOP: &str = "pages are walked through again and again, and it keeps a part of them";
+/// ... and all that do.
+const LOOP_KEEPERS: [&str; 6] = ["tidemark", "mru", "lirs", "eelru", "clock-pro", "random"];
+/// From so many pages for each request on, pages are read in walks, ...
+const WALK_PAGES: f64 = 4.0;
+/// ... and from so many page-ins for each page on, again and again.
+const ROUNDS_MIN: u64 = 3;
+/// The part of the budget beyond which memory that is not managed is worth a word.
+const UNMANAGED_PART: u64 = 8;
 
 /// A kind of fault that a program waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,12 +55,39 @@ pub(super) fn lines(record: &RunRecord) -> Vec<(&'static str, String)> {
     }
     let is_hardly_short = waited < HARDLY * total.elapsed_s;
     let help = match longest {
-        _ if is_hardly_short => "nothing: memory is hardly short".to_owned(),
+        _ if record.ended_for_room > 0 => help_with_room(record),
+        _ if is_hardly_short => help_where_memory_suffices(record),
         Kind::PageIn => help_with_page_ins(record),
         Kind::Soft => help_with_soft_faults(record),
         Kind::ZeroFill => "nothing: pages are touched for the first time".to_owned(),
     };
     vec![("time", told), ("would help", help)]
+}
+
+/// The help for a run in which nothing more could leave memory.
+fn help_with_room(record: &RunRecord) -> String {
+    let (memory, swap) = (bytes(record.memory_bytes), bytes(record.swap_bytes));
+    match record.store.as_deref() {
+        Some("compressed") => format!(
+            "`--store compressed+file`, which has a swap file for what {memory} do not hold; or a \
+             larger `--memory`"
+        ),
+        _ => format!(
+            "a larger `--swap-size`: {swap} were full; or a larger `--memory` than {memory}"
+        ),
+    }
+}
+
+fn help_where_memory_suffices(record: &RunRecord) -> String {
+    let unmanaged = record.total.unmanaged_bytes_peak;
+    match unmanaged > record.memory_bytes / UNMANAGED_PART {
+        true => format!(
+            "nothing: of what is managed memory is hardly short; but {} are not managed, which \
+             `--memory` does not limit",
+            bytes(unmanaged)
+        ),
+        false => "nothing: memory is hardly short".to_owned(),
+    }
 }
 
 fn help_with_page_ins(record: &RunRecord) -> String {
@@ -60,7 +99,7 @@ fn help_with_page_ins(record: &RunRecord) -> String {
         count(total.decompressed_pages.min(total.page_ins)),
         count(total.page_ins),
     );
-    if tried == 0 {
+    let help = if tried == 0 {
         format!("{more}; `--store compressed+file`, if pages compress")
     } else if is_mostly_from_memory(total) && record.mode == "thread" {
         format!("{more}; `--in-thread`, if it suits the program: {from_memory}")
@@ -70,7 +109,27 @@ fn help_with_page_ins(record: &RunRecord) -> String {
         format!("{more}; a faster disk for `--swap`: most pages do not compress")
     } else {
         format!("{more}; a faster disk for `--swap`: {from_memory}")
+    };
+    match keeps_no_loop(record) {
+        // A page-in from memory costs hardly more than the soft faults that are the price.
+        true if is_mostly_from_memory(total) => {
+            format!(
+                "{help}; `--policy {LOOP_POLICY}`, if page-ins cost more than soft faults: {LOOP}"
+            )
+        }
+        true => format!("`--policy {LOOP_POLICY}`: {LOOP}; {help}"),
+        false => help,
     }
+}
+
+/// Returns true if the program has gone through more than memory holds again and again, in order,
+/// and the policy is none that keeps a part of it meanwhile.
+fn keeps_no_loop(record: &RunRecord) -> bool {
+    let total = &record.total;
+    let managed = total.managed_bytes / PAGE_BYTES;
+    let is_walked = total.page_in_cluster_mean() >= WALK_PAGES;
+    let is_repeated = managed > 0 && total.page_ins >= ROUNDS_MIN * managed;
+    is_walked && is_repeated && !LOOP_KEEPERS.contains(&record.policy.as_str())
 }
 
 fn help_with_soft_faults(record: &RunRecord) -> String {
@@ -149,6 +208,54 @@ mod tests {
         assert!(help(&record(50_000, 0, 0)).contains("--store compressed+file"));
         assert!(help(&record(10_000, 50_000, 0)).contains("--policy mach86"));
         assert!(help(&record(0, 0, 50_000)).contains("first time"));
+    }
+
+    #[test]
+    fn found_b8_help_is_for_what_was_seen() {
+        // A program that was ended for want of room hardly waited, and needs more all the same.
+        let mut record = record(100, 0, 0);
+        record.ended_for_room = 1;
+        record.store = Some("compressed".into());
+        assert!(help(&record).contains("`--store compressed+file`"));
+        record.store = Some("file".into());
+        let told = help(&record);
+        assert!(
+            told.contains("`--swap-size`") && told.contains("4 GiB"),
+            "{told}"
+        );
+        record.ended_for_room = 0;
+        assert!(!help(&record).contains("not managed"));
+        record.total.unmanaged_bytes_peak = 140 << 20;
+        assert!(help(&record).contains("140 MiB are not managed"));
+    }
+
+    #[test]
+    fn found_b8_a_walk_that_comes_again_is_told_of_a_policy() {
+        let mut record = record(50_000, 0, 0);
+        record.policy = "mach86".into();
+        record.total.managed_bytes = 16_384 * PAGE_BYTES;
+        record.total.page_in_requests = 5_000;
+        assert!(
+            help(&record).starts_with("`--policy tidemark`"),
+            "{}",
+            help(&record)
+        );
+        record.total.compressed_pages = 60_000;
+        record.total.decompressed_pages = 50_000;
+        let told = help(&record);
+        assert!(
+            told.starts_with("more memory") && told.contains("`--policy tidemark`"),
+            "{told}"
+        );
+        record.policy = "tidemark".into();
+        assert!(!help(&record).contains("--policy"));
+        // Pages read one by one are no walk, and once or twice is not again and again.
+        record.policy = "mach86".into();
+        record.total.page_in_requests = 40_000;
+        assert!(!help(&record).contains("--policy"));
+        record.total.page_in_requests = 5_000;
+        record.total.managed_bytes = 40_000 * PAGE_BYTES;
+        assert!(!help(&record).contains("--policy"));
     }
 
     #[test]

@@ -8,6 +8,13 @@ use super::table;
 /// The least width that the last column is wrapped to.
 const WRAPPED_MIN: usize = 20;
 
+/// A table as text, without the blanks that fill its last column up.
+pub fn trimmed(table: &Table) -> String {
+    let text = table.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n")
+}
+
 /// Wraps the last column of `table` so that all of it is at most `width` columns wide. Without a
 /// width nothing changes.
 pub fn wrap_last(table: &mut Table, width: Option<usize>) {
@@ -81,7 +88,7 @@ pub fn folded(
         for row in rows {
             table.add_row(columns.iter().map(|&at| row[at].as_str()));
         }
-        table.to_string()
+        trimmed(&table)
     };
     let fits = |columns: &[usize]| {
         let Some(width) = width else { return true };

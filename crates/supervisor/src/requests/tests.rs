@@ -220,3 +220,24 @@ fn a_port_is_for_this_machine_alone() {
         assert!(told.contains("not a port of this machine alone"), "{told}");
     }
 }
+
+#[test]
+fn found_b9_a_port_is_a_port_and_no_name_of_a_file() {
+    let told = |place: &str| read_address(place).map(|it| it.map(|it| it.to_string()));
+    for place in ["9179", ":9179", "localhost:9179", "127.0.0.1:9179"] {
+        assert_eq!(told(place), Ok(Some("127.0.0.1:9179".into())), "{place}");
+    }
+    assert_eq!(told("[::1]:9179"), Ok(Some("[::1]:9179".into())));
+    for place in ["run.sock", "./9179", "/tmp/a:9179", "a:b", "run:"] {
+        assert_eq!(told(place), Ok(None), "{place}");
+    }
+    for place in [
+        "0",
+        "70000",
+        "localhost:0",
+        "myhost:9179",
+        "localhost:99999",
+    ] {
+        assert!(told(place).is_err(), "{place}");
+    }
+}

@@ -1,16 +1,25 @@
-//! Children on their way: forked processes that have a record, and have not said hello.
+//! Children on their way: forked processes that have a record, and have not said hello; and
+//! programs that are executed where no engine is.
 
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use tidemark_live::shared::{ProcessIndex, State};
 
 use super::{Member, Tree};
+use crate::strangers::parent_of;
 
 /// The time that a record claimed for a forked child waits for its hello. A child that was killed
 /// before it could say it would keep its swap slots otherwise.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
 impl Tree {
+    /// Returns true if any process is there, or a forked child is about to come.
+    pub fn has_members(&self) -> bool {
+        let mut all = self.shared.processes();
+        !self.members.is_empty() || all.any(|(_, process)| process.state() == State::Reserved)
+    }
+
     /// Finds the children that have a record and have not come.
     pub(super) fn find_children(&mut self) {
         let is_awaited = |&index: &ProcessIndex| {
@@ -44,5 +53,21 @@ impl Tree {
             }
             is_due
         });
+    }
+
+    /// Process `pid` executes a program, or its `child` has.
+    pub(super) fn note_exec(&mut self, connection: OwnedFd, pid: u32, child: Option<u32>) {
+        match child {
+            None => self.strangers.await_exec(connection, pid),
+            // In a namespace of its own a process knows others by other numbers.
+            Some(child) if parent_of(child) == Some(pid) => self.strangers.note_exec(child),
+            Some(_) => {}
+        }
+    }
+
+    /// Finds the programs that are not managed.
+    pub(super) fn look_for_strangers(&mut self) {
+        let managed = self.members.iter().map(|member| member.peer.pid).collect();
+        self.strangers.look(&managed);
     }
 }

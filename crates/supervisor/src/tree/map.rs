@@ -15,7 +15,8 @@ use crate::time::now_ns;
 const _: () = assert!(CELLS_MAX as usize == tidemark_live::shared::CELLS_MAX);
 
 impl Tree {
-    /// The map of a task that was drawn last. Has its engine draw another.
+    /// The map of a task that was drawn last for those who want as many cells. Has its engine draw
+    /// another.
     pub(super) fn map(&mut self, pid: u32, cells: Option<u32>) -> Result<MemoryMap, Refusal> {
         let cells = cells.unwrap_or(CELLS_USUAL);
         if !(1..=CELLS_MAX).contains(&cells) {
@@ -30,8 +31,9 @@ impl Tree {
             Err(error) => refuse!("there is no memory for a map: {}", plain(&error)),
         };
         let process = self.shared.process(index);
-        self.maps_asked += 1;
-        let number = self.maps_asked;
+        // The record may have been another's before.
+        let drawn = drawn.filter(|drawn| drawn.drawn_ns >= process.start_ns());
+        let (number, drawn) = self.maps.exchange((pid, cells), process.start_ns(), drawn);
         process.want_map(Wanted { number, cells });
         // One that is gone is found out when it is listened to.
         let _ = control::poke(member.connection.as_fd());
@@ -40,8 +42,7 @@ impl Tree {
             program: process.name(),
             ..MemoryMap::default()
         };
-        // The record may have been another's before.
-        if let Some(drawn) = drawn.filter(|drawn| drawn.drawn_ns >= process.start_ns()) {
+        if let Some(drawn) = drawn {
             let age_ns = now_ns().saturating_sub(drawn.drawn_ns);
             map.age_s = Some(age_ns as f64 / 1e9);
             map.pages = drawn.pages;

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::shared::{Counter, Process};
+use tidemark_results::basis;
 use tidemark_results::control::{
     Counts, MemoryState, Rates, RunState, SCHEMA, SwapState, Task, TaskState, Wait,
 };
@@ -77,6 +78,7 @@ impl Tree {
                 used_bytes: self.shared.slots_used() * PAGE_BYTES,
             },
             jobs: self.jobs.as_ref().map(JobServer::state),
+            basis: basis::of_state(),
             counts,
             rates,
             tasks,

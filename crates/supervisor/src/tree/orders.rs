@@ -16,6 +16,9 @@ use crate::requests::Requests;
 use crate::time::now_ns;
 use crate::timeline::Timeline;
 
+/// Those at the control socket, in a timeline.
+const REQUEST: &str = "a request";
+
 impl Tree {
     /// Takes requests from here on, for a run that was begun with these `settings`.
     pub fn take_requests(&mut self, requests: Requests, settings: Settings) {
@@ -39,13 +42,25 @@ impl Tree {
     pub(super) fn end_timeline(&mut self) {
         self.note_timeline();
         let timeline = self.timeline.take();
-        self.notes.extend(timeline.and_then(Timeline::end));
+        self.notes
+            .extend(timeline.and_then(|timeline| timeline.end(now_ns())));
     }
 
     /// Has the timeline show that something was done to a task, or to the run.
     pub(super) fn mark(&mut self, name: &str, pid: Option<u32>) {
         if let Some(timeline) = &mut self.timeline {
-            timeline.mark(name, pid, now_ns());
+            timeline.mark(name, pid, REQUEST, now_ns());
+        }
+    }
+
+    /// Has it show that a task is suspended for `by`, or goes on.
+    pub(super) fn mark_suspension(&mut self, pid: u32, is_suspended: bool, by: By) {
+        let by = match by {
+            By::Request => REQUEST.to_owned(),
+            By::Control => format!("load control {}", self.settings.load_control),
+        };
+        if let Some(timeline) = &mut self.timeline {
+            timeline.mark_suspension(pid, is_suspended, &by, now_ns());
         }
     }
 
@@ -144,6 +159,9 @@ impl Tree {
         if !self.members[place].is_answered() {
             refuse!("task {pid} can't be suspended: it waits for its first memory");
         }
+        if self.members[place].suspension.is_by(By::Request) {
+            return Ok(format!("task {pid} is suspended, as before"));
+        }
         self.set_suspended(place, By::Request, true);
         self.divide(Occasion::Change);
         Ok(format!("task {pid} is suspended"))
@@ -157,7 +175,7 @@ impl Tree {
             refuse!("task {pid} is suspended by load control `{name}`, and has its turn by itself");
         }
         if !suspension.is_by(By::Request) {
-            refuse!("task {pid} is not suspended by anybody's request");
+            return Ok(format!("task {pid} is not suspended, as before"));
         }
         self.set_suspended(place, By::Request, false);
         self.divide(Occasion::Change);

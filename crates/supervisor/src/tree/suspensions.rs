@@ -66,8 +66,7 @@ impl Tree {
         // One that is gone is found out when it is listened to.
         let _ = control::poke(member.connection.as_fd());
         let pid = member.hello.pid;
-        let name = if is_suspended { "suspend" } else { "resume" };
-        self.mark(name, Some(pid));
+        self.mark_suspension(pid, is_suspended, by);
     }
 
     /// Notes that load control has a task wait, or lets it go on.

@@ -203,3 +203,58 @@ fn one_screen_has_every_task_and_no_keys() {
     assert_eq!(text.lines().count(), 305);
     assert!(!text.contains("quit"));
 }
+
+#[test]
+fn found_c_a_screen_says_which_tasks_it_shows_of_how_many() {
+    let state = run_of(41);
+    let mut view = View::default();
+    view.has_map = false;
+    let size = Size {
+        columns: 80,
+        rows: 20,
+    };
+    let told = |view: &mut View| {
+        view.settle(&state, size.rows);
+        plain(&state, view, size)[3].text.clone()
+    };
+    assert!(told(&mut view).starts_with("1-14 of 41 tasks, 0 suspended"));
+    (0..14).for_each(|_| drop(view.press(Key::Down, &state)));
+    assert!(
+        told(&mut view).starts_with("2-15 of 41 tasks"),
+        "{}",
+        told(&mut view)
+    );
+    let few = run_of(3);
+    let lines = plain(&few, &view, size);
+    assert!(lines[3].text.starts_with("3 tasks, "), "{lines:?}");
+}
+
+#[test]
+fn found_c_a_question_mark_explains_keys_and_columns() {
+    let state = run_of(2);
+    let mut view = View::default();
+    view.settle(&state, 24);
+    view.press(Key::Char('?'), &state);
+    let size = Size {
+        columns: 80,
+        rows: 24,
+    };
+    let lines = plain(&state, &view, size);
+    let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let text = text.join("\n");
+    assert_eq!(lines.len(), 24);
+    for column in COLUMNS.iter().skip(4) {
+        assert!(
+            text.contains(column.0) || column.0.ends_with("/S"),
+            "{text}"
+        );
+    }
+    // A key takes it away, and does nothing else.
+    assert_eq!(view.press(Key::Char('z'), &state), Outcome::Nothing);
+    assert!(!view.has_manual);
+    assert!(
+        plain(&state, &view, size)[0]
+            .text
+            .starts_with("run 4000000")
+    );
+}

@@ -149,6 +149,7 @@ impl Vm {
         let (fault, found) = (scene.fault, scene.found);
         let frame = found.entry.frame().expect("a page in transit has a frame");
         // It was used: it is no page that may go when it is written.
+        self.note_touch(frame);
         self.memory.frames_mut().set_wanted(frame);
         machine.enter(fault.space, fault.at, frame, Rights::Read);
         self.memory.map(frame, fault.space, fault.at);
