@@ -138,15 +138,20 @@ impl Hand {
     }
 
     /// Works until it is to [end](Self::end), on a thread of its own. Calls `tell` once when
-    /// `leader` is cut.
-    pub fn run(&self, leader: &Lifeline, tell: impl Fn()) {
+    /// `leader` is cut, and when `call` changes.
+    pub fn run(&self, leader: &Lifeline, call: &AtomicU32, tell: impl Fn()) {
         self.set_thread(thread::current());
-        let mut has_told = false;
+        let (mut has_told, mut heard) = (false, call.load(Ordering::Acquire));
         while !self.is_ending.load(Ordering::Acquire) {
-            let (asked, held) = (
+            let (asked, held, called) = (
                 self.asked.load(Ordering::Acquire),
                 leader.word().load(Ordering::Acquire),
+                call.load(Ordering::Acquire),
             );
+            if called != heard {
+                heard = called;
+                tell();
+            }
             if self.done.load(Ordering::Acquire) != asked {
                 let start = self.start.load(Ordering::Relaxed);
                 let bytes = self.bytes.load(Ordering::Relaxed);
@@ -159,8 +164,8 @@ impl Hand {
                 has_told = true;
                 tell();
             }
-            let words = [(&self.asked, asked), (leader.word(), held)];
-            futex::wait_for_either(words, Duration::from_secs(60));
+            let words = [(&self.asked, asked), (leader.word(), held), (call, called)];
+            futex::wait_for_any(words, Duration::from_secs(60));
         }
         self.works.store(0, Ordering::Release);
     }
@@ -180,6 +185,7 @@ mod tests {
 
     static HAND: Hand = Hand::new();
     static LEADER: Lifeline = Lifeline::new();
+    static CALL: AtomicU32 = AtomicU32::new(0);
 
     #[test]
     fn a_hand_populates_and_says_when_it_is_done() {
@@ -187,7 +193,7 @@ mod tests {
         memory.set(PAGE, 7);
         assert!(!HAND.make_own(memory.start(), PAGE, || false));
         let (say, hear) = std::sync::mpsc::channel();
-        let hand = std::thread::spawn(move || HAND.run(&LEADER, || say.send(()).unwrap()));
+        let hand = std::thread::spawn(move || HAND.run(&LEADER, &CALL, || say.send(()).unwrap()));
         while HAND.thread().is_none() {
             std::thread::yield_now();
         }

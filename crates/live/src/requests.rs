@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::sys::{futex, signal};
+use crate::sys::{Errno, futex, program, signal};
 
 const SLOTS: usize = 64;
 
@@ -125,6 +125,8 @@ pub struct Requests {
     engine: AtomicU32,
     /// The number of the timer that is its doorbell; less than zero: a signal is.
     timer: AtomicI32,
+    /// Changed to have the engine called by its helper.
+    call: AtomicU32,
     /// The process it belongs to. A child that was forked by a system call of its own has a copy
     /// of this table, and no engine.
     process: AtomicU32,
@@ -141,6 +143,7 @@ impl Requests {
             slots: [const { Slot::new() }; SLOTS],
             engine: AtomicU32::new(0),
             timer: AtomicI32::new(-1),
+            call: AtomicU32::new(0),
             process: AtomicU32::new(0),
         }
     }
@@ -149,7 +152,7 @@ impl Requests {
     /// Zero: nobody answers.
     pub fn set_engine(&self, thread: u32, timer: Option<RawFd>) {
         self.timer.store(timer.unwrap_or(-1), Ordering::Release);
-        self.process.store(own_process(), Ordering::Release);
+        self.process.store(program::number(), Ordering::Release);
         self.engine.store(thread, Ordering::Release);
     }
 
@@ -233,10 +236,23 @@ impl Requests {
         self.ring(self.engine());
     }
 
+    /// The word that changes when the engine is to be [alerted](Self::alert), by one who may.
+    pub fn call(&self) -> &AtomicU32 {
+        &self.call
+    }
+
     /// Rings the doorbell. False if there is nobody to hear it.
     fn ring(&self, engine: u32) -> bool {
         match self.timer.load(Ordering::Acquire) {
-            ..0 => signal::ring(engine).is_ok(),
+            ..0 => match signal::ring(engine) {
+                // Another user by now than its engine is.
+                Err(Errno::PERM) => {
+                    self.call.fetch_add(1, Ordering::AcqRel);
+                    futex::wake(&self.call, 1);
+                    true
+                }
+                rung => rung.is_ok(),
+            },
             timer => {
                 // An engine whose timer the program has closed looks without being asked.
                 let _ = signal::ring_timer(timer);

@@ -113,7 +113,8 @@ impl Processes {
     /// Keeps it for a call that enters the namespace `file`, of these `kinds`. `None` if there is
     /// nothing to keep, or it could not be given back there: to another user than its owner.
     fn keep_for(file: c_long, kinds: c_long) -> Option<Processes> {
-        if filters::are_set() || !REQUESTS.has_engine() || can_make_threads() {
+        let is_needed = !crate::is_apart() && !filters::are_set() && REQUESTS.has_engine();
+        if !is_needed || can_make_threads() {
             return None;
         }
         keeping_errno(|| {
@@ -141,7 +142,7 @@ fn enter_processes(space: &OwnedFd) -> c_long {
 
 /// Makes a call alone, and then again for what must come last, if that is asked for, too.
 fn in_two(flags: c_long, call: impl Fn(c_long) -> c_long) -> c_long {
-    if filters::are_set() || !REQUESTS.has_engine() {
+    if crate::is_apart() || filters::are_set() || !REQUESTS.has_engine() {
         return call(flags);
     }
     let answer = alone(|| call(flags & !LAST));
@@ -214,7 +215,7 @@ fn is_same(one: impl AsFd, other: impl AsFd) -> bool {
 
 /// Makes `call` with no thread of ours there, if the calling one is the program's only one.
 fn alone(call: impl FnOnce() -> c_long) -> c_long {
-    if filters::are_set() || !REQUESTS.has_engine() || !lock_forks() {
+    if crate::is_apart() || filters::are_set() || !REQUESTS.has_engine() || !lock_forks() {
         return call();
     }
     // All but the one that a fault served by its own thread comes as.

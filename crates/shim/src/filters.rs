@@ -71,16 +71,18 @@ pub(crate) extern "C" fn seccomp_by_call(
     // SAFETY: the caller's system call, but for flags.
     let call = |flags| unsafe { system_call(libc::SYS_seccomp, [operation, flags, filter, 0, 0]) };
     let is_for_all = operation == FILTER && flags & FOR_ALL != 0 && filter != 0;
-    note_error(if is_for_all && REQUESTS.has_engine() {
-        match is_program_alone() {
-            true => setting(|| call(flags & !(FOR_ALL | FOR_ALL_ERROR))),
-            false => refuse(),
-        }
-    } else if [STRICT, FILTER].contains(&operation) {
-        setting(|| call(flags))
-    } else {
-        call(flags)
-    })
+    note_error(
+        if is_for_all && REQUESTS.has_engine() && !crate::is_apart() {
+            match is_program_alone() {
+                true => setting(|| call(flags & !(FOR_ALL | FOR_ALL_ERROR))),
+                false => refuse(),
+            }
+        } else if [STRICT, FILTER].contains(&operation) {
+            setting(|| call(flags))
+        } else {
+            call(flags)
+        },
+    )
 }
 
 /// Makes a call that sets a filter, if all goes well.

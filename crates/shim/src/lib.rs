@@ -14,6 +14,7 @@
 //! - [`way`] is how the children of a program with another root reach the supervisor.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
+//! - [`unfit`] finds programs that can't have an engine.
 //! - [`heap`] is where everything in here allocates.
 //!
 //! # Rules
@@ -37,6 +38,7 @@ mod own;
 mod processors;
 mod sigbus;
 mod thread;
+mod unfit;
 mod way;
 
 use std::cell::UnsafeCell;
@@ -52,7 +54,7 @@ use tidemark_live::meters;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::lifeline::Lifeline;
 use tidemark_live::sys::uffd::OpenError;
-use tidemark_live::sys::{files, futex, memory, signal};
+use tidemark_live::sys::{files, futex, memory, program, signal};
 
 use crate::awake::finishes_soon;
 use crate::thread::{Sharing, StackSlot};
@@ -71,6 +73,8 @@ static CHILD: AtomicU64 = AtomicU64::new(0);
 static LOCK: Lock = Lock::new();
 /// True if faults are served by the threads that meet them.
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
+/// True if the engine is a process of its own.
+static IS_APART: AtomicBool = AtomicBool::new(false);
 /// True if references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
 /// True if the engine logs events in a log that must be complete when the program leaves its
@@ -90,6 +94,8 @@ const ABSENT: u32 = 2;
 /// The age at which a process gets its helper, unless that is needed sooner: many execute
 /// another program at once, or end.
 const HAND_AFTER: Duration = Duration::from_millis(20);
+/// The interval at which it is looked until then whether it does.
+const LEAVING_NS: u64 = 500_000;
 /// The time that the program waits for its engine to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
@@ -149,8 +155,17 @@ extern "C" fn construct() {
 
 /// Starts an engine, if the environment asks for one.
 fn begin() {
+    let unfit = || {
+        if environment::is_in_step() {
+            return None;
+        }
+        unfit::reason()
+    };
     let setup = match Setup::from_environment() {
         None => return,
+        Some(_) if let Some(reason) = unfit() => {
+            return say(&format!("the program {reason}; it runs unmanaged"));
+        }
         Some(Ok(setup)) => setup,
         Some(Err(trouble)) => {
             say(&format!("{trouble}; the program runs unmanaged"));
@@ -194,6 +209,8 @@ fn start(setup: Setup) -> Result<(), Trouble> {
         *PLACE.stack_slots.get() = Some(StackSlots { engine, hand });
     }
     IS_IN_THREAD.store(is_in_thread, Ordering::Relaxed);
+    let is_apart = !is_in_thread && std::env::var_os("TIDEMARK_THREAD").is_none();
+    IS_APART.store(is_apart, Ordering::Relaxed);
     if !hooks::watch_forks() {
         return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
     }
@@ -212,6 +229,14 @@ unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live
     // SAFETY: nobody writes to the stack slots once they are made.
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
+    let lent = program::note_here(is_apart(), way::connect);
+    if is_apart() {
+        // SAFETY: free, by the caller's word.
+        unsafe { stack_slots.engine.start_apart(entry, &stack_slots.hand)? };
+        wait_for_engine();
+        drop(lent);
+        return Ok(());
+    }
     if !is_in_thread() {
         // SAFETY: free, by the caller's word.
         unsafe { stack_slots.engine.start(entry, Sharing::Memory)? };
@@ -290,7 +315,7 @@ fn set_stage(stage: u32) {
 
 /// The engine's thread in a process that starts afresh.
 extern "C" fn run_engine() -> ! {
-    close_files();
+    begin_engine();
     // SAFETY: this thread is the only user of the setup and the engine's place.
     let setup = unsafe { (*PLACE.setup.get()).take() }.expect("put there by the constructor");
     let engine = match Engine::start(setup, &HAND, &LEADER) {
@@ -312,6 +337,7 @@ extern "C" fn run_engine() -> ! {
 
 /// Has the program know that there is an engine, and turns it.
 fn go_to_work(engine: &Engine) -> ! {
+    engine.share_memory();
     REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
@@ -329,7 +355,12 @@ fn serve() -> ! {
             sigbus::insist();
             looked = Instant::now();
         }
-        let (pause_ns, watched) = with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
+        let (mut pause_ns, watched) =
+            with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
+        if is_apart() && HAND.thread().is_none() {
+            // Nobody tells when the program leaves, which may be at once.
+            pause_ns = pause_ns.min(LEAVING_NS);
+        }
         if HAND.is_absent() {
             with_engine(|engine| start_hand_if_due(engine, begun.elapsed()));
         }
@@ -362,6 +393,11 @@ fn is_in_thread() -> bool {
     IS_IN_THREAD.load(Ordering::Relaxed)
 }
 
+/// Returns true if the engine is a process of its own.
+fn is_apart() -> bool {
+    IS_APART.load(Ordering::Relaxed)
+}
+
 fn is_logged() -> bool {
     IS_LOGGED.load(Ordering::Relaxed)
 }
@@ -373,7 +409,7 @@ fn is_recorded() -> bool {
 /// The engine's thread in a forked child: its engine is a copy of the parent's.
 extern "C" fn run_engine_in_child() -> ! {
     let is_at_socket = way::go();
-    close_files();
+    begin_engine();
     if is_in_thread() {
         close_parents_files();
     }
@@ -449,7 +485,7 @@ fn start_hand() {
 }
 
 extern "C" fn run_hand() -> ! {
-    HAND.run(&LEADER, || REQUESTS.alert());
+    HAND.run(&LEADER, REQUESTS.call(), || REQUESTS.alert());
     thread::exit()
 }
 
@@ -473,7 +509,7 @@ fn rest(trouble: Option<Trouble>) -> ! {
     }
     HAND.end();
     set_stage(ABSENT);
-    thread::exit()
+    thread::exit_engine()
 }
 
 /// Returns true if an engine can't start because of who runs the program.
@@ -497,6 +533,21 @@ fn complain(trouble: &Trouble, what: &str) {
 fn leave_folder() {
     // SAFETY: a name ended by a zero byte; where this thread is concerns no other.
     unsafe { libc::chdir(c"/".as_ptr()) };
+}
+
+/// Makes the calling thread, or process, an engine's.
+fn begin_engine() {
+    if !is_apart() {
+        return close_files();
+    }
+    if let Err(error) = program::begin_engine() {
+        let error = Trouble::Call {
+            what: "finding the program",
+            error,
+        };
+        rest(Some(error));
+    }
+    thread::settle_apart();
 }
 
 /// Closes the copies of the program's files that this thread has got.

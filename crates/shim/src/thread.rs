@@ -98,6 +98,86 @@ impl StackSlot {
     }
 }
 
+impl StackSlot {
+    /// Starts a process at `entry` that shares this one's memory and nothing else, with every
+    /// signal blocked. Answers its number.
+    ///
+    /// It is to be in nobody's way. No debugger of the program follows it, and nobody's `wait`
+    /// finds it: another process, which uses the stack slot `between`, starts it and ends, so that
+    /// it is an orphan. Where this process would be the one to adopt it, it stays a child that
+    /// tells nobody of its end, which `wait` passes over.
+    ///
+    /// # Safety
+    /// Nobody else uses the two stack slots; `entry` never returns.
+    pub(crate) unsafe fn start_apart(
+        &self,
+        entry: extern "C" fn() -> !,
+        between: &StackSlot,
+    ) -> Result<u32, Errno> {
+        let apart = libc::CLONE_VM | libc::CLONE_SETTLS | libc::CLONE_UNTRACED;
+        let before = block_signals(u64::MAX);
+        // SAFETY: the stacks and the block are free, by the caller's word.
+        let answer = unsafe {
+            match adopts_orphans() {
+                true => clone_thread(apart as usize, self.stack_top, self.block, entry),
+                false => {
+                    let top = between.stack_top;
+                    clone_orphan(apart as usize, (self.stack_top, self.block), top, entry)
+                }
+            }
+        };
+        block_signals(before);
+        let failed = -4095..0;
+        if failed.contains(&answer) {
+            return Err(Errno::from_raw_os_error(-answer as i32));
+        }
+        Ok(answer as u32)
+    }
+}
+
+/// Returns true if orphans among this process's descendants become its children.
+fn adopts_orphans() -> bool {
+    let mut is_reaper: libc::c_int = 0;
+    // SAFETY: writes to a live number.
+    unsafe {
+        let to = &raw mut is_reaper;
+        libc::syscall(libc::SYS_prctl, libc::PR_GET_CHILD_SUBREAPER, to, 0, 0, 0);
+        is_reaper != 0 || libc::getpid() == 1
+    }
+}
+
+/// Starts a process as `flags` say, by way of another that ends at once.
+///
+/// # Safety
+/// As for [`clone_thread`]; `between` is the top of another stack.
+unsafe fn clone_orphan(
+    flags: usize,
+    (stack_top, block): (usize, usize),
+    between: usize,
+    entry: extern "C" fn() -> !,
+) -> isize {
+    let shared = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::CLONE_FS;
+    let shared = (shared | libc::CLONE_UNTRACED) as usize;
+    let mut number: isize = 0;
+    // SAFETY: by the caller's word; this thread waits until the process between has ended, which
+    // writes to `number`.
+    let middle = unsafe {
+        let places = (stack_top, block);
+        clone_by_way(shared, between, &raw mut number, flags, places, entry)
+    };
+    if middle < 0 {
+        return middle;
+    }
+    // SAFETY: takes no pointers that it uses.
+    while unsafe { libc::waitpid(middle as i32, std::ptr::null_mut(), libc::__WALL) } < 0 {
+        // SAFETY: the calling thread's error number.
+        if unsafe { *libc::__errno_location() } != libc::EINTR {
+            break;
+        }
+    }
+    number
+}
+
 /// Asks the program's allocator for what it is asked for where stack slots are made, and gives it
 /// back: for a recording in step, where none are.
 ///
@@ -130,6 +210,59 @@ pub(crate) fn allocate_as_stack_slots_do() {
 pub(crate) fn is_own() -> bool {
     let here = thread::thread_pointer();
     tidemark_live::sys::memory::overlaps_own(here, here + 1)
+}
+
+/// Makes the calling process, an engine's, one that nothing meant for the program reaches.
+pub(crate) fn settle_apart() {
+    // SAFETY: names and groups of the calling process, and its own actions for signals.
+    unsafe {
+        libc::setpgid(0, 0);
+        libc::syscall(
+            libc::SYS_prctl,
+            libc::PR_SET_NAME,
+            c"tidemark-engine".as_ptr(),
+            0,
+            0,
+            0,
+        );
+    }
+    let mut admitted = 0;
+    for signal in CRASHES {
+        set_action(signal, end_with_program);
+        admitted |= 1 << (signal - 1);
+    }
+    admit_signals(admitted);
+}
+
+/// The signals by which a process learns that it has gone wrong.
+const CRASHES: [libc::c_int; 5] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGABRT,
+];
+
+/// An engine that has gone wrong must not leave the program without its pages.
+extern "C" fn end_with_program(_: libc::c_int) {
+    tidemark_live::sys::signal::end_process();
+}
+
+fn set_action(signal: libc::c_int, action: extern "C" fn(libc::c_int)) {
+    // SAFETY: a plain C struct for which zeros are a value; the action never returns.
+    unsafe {
+        let mut wanted: libc::sigaction = std::mem::zeroed();
+        wanted.sa_sigaction = action as *const () as usize;
+        libc::sigaction(signal, &raw const wanted, std::ptr::null_mut());
+    }
+}
+
+/// Ends an engine's thread, or its process if it has one.
+pub(crate) fn exit_engine() -> ! {
+    if tidemark_live::sys::program::is_engine() {
+        tidemark_live::sys::program::leave();
+    }
+    exit()
 }
 
 /// Ends the calling thread, and nothing else.
@@ -256,6 +389,114 @@ unsafe fn clone_thread(
             in("r8") block,
             out("rcx") _,
             out("r11") _,
+        );
+    }
+    answer
+}
+
+/// Makes a process as `first` says, which makes another as `second` says, writes its number to
+/// `number`, and ends.
+#[cfg(target_arch = "x86_64")]
+unsafe fn clone_by_way(
+    first: usize,
+    first_top: usize,
+    number: *mut isize,
+    second: usize,
+    (second_top, block): (usize, usize),
+    entry: extern "C" fn() -> !,
+) -> isize {
+    let answer: isize;
+    // SAFETY: the first process touches no memory but `number`; the second starts on its own stack
+    // at `entry` and never comes back here.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 3f",
+            "mov rdi, r12",
+            "mov rsi, r13",
+            "mov r8, r14",
+            "mov eax, {clone}",
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "call r15",
+            "ud2",
+            "2:",
+            "mov [r9], rax",
+            "xor edi, edi",
+            "mov eax, {exit}",
+            "syscall",
+            "ud2",
+            "3:",
+            clone = const libc::SYS_clone,
+            exit = const libc::SYS_exit,
+            inlateout("rax") libc::SYS_clone as isize => answer,
+            in("rdi") first,
+            in("rsi") first_top,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") 0,
+            in("r9") number,
+            in("r12") second,
+            in("r13") second_top,
+            in("r14") block,
+            in("r15") entry,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    answer
+}
+
+/// Makes a process as `first` says, which makes another as `second` says, writes its number to
+/// `number`, and ends.
+#[cfg(target_arch = "aarch64")]
+unsafe fn clone_by_way(
+    first: usize,
+    first_top: usize,
+    number: *mut isize,
+    second: usize,
+    (second_top, block): (usize, usize),
+    entry: extern "C" fn() -> !,
+) -> isize {
+    let answer: isize;
+    // SAFETY: the first process touches no memory but `number`; the second starts on its own stack
+    // at `entry` and never comes back here.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 3f",
+            "mov x0, x10",
+            "mov x1, x11",
+            "mov x3, x12",
+            "mov x8, {clone}",
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "blr x13",
+            "brk #1",
+            "2:",
+            "str x0, [x14]",
+            "mov x0, xzr",
+            "mov x8, {exit}",
+            "svc #0",
+            "brk #1",
+            "3:",
+            clone = const libc::SYS_clone,
+            exit = const libc::SYS_exit,
+            in("x8") libc::SYS_clone,
+            inlateout("x0") first as isize => answer,
+            in("x1") first_top,
+            in("x2") 0,
+            in("x3") 0,
+            in("x4") 0,
+            in("x10") second,
+            in("x11") second_top,
+            in("x12") block,
+            in("x13") entry,
+            in("x14") number,
         );
     }
     answer

@@ -27,6 +27,8 @@ const SOON: Duration = Duration::from_millis(5);
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
 /// The longest line of a process: 52 numbers, and a name of 64 bytes at most.
 const LINE_BYTES: usize = 2048;
+/// The line with the name of an engine: its memory is its program's.
+const ENGINE: &[u8] = b"tidemark-engine\n";
 /// The number of names that are told.
 const NAMES_MAX: usize = 5;
 
@@ -233,6 +235,9 @@ impl Strangers {
         let Ok(program) = std::fs::read_link(folder.join("exe")) else {
             return;
         };
+        if std::fs::read(folder.join("comm")).is_ok_and(|name| name == ENGINE) {
+            return;
+        }
         let known = self.known.remove(&life);
         let known = known.filter(|known| known.program == program);
         let mut stranger = known.unwrap_or_else(|| Stranger {

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Signal, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
@@ -65,6 +66,9 @@ const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
 /// The time that a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
+
+/// The time that an engine may take to leave when its program has gone.
+const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes of a run.
 pub struct Tree {
@@ -124,6 +128,11 @@ struct Member {
     pace: Pace,
     eviction: Option<Eviction>,
     suspension: Suspension,
+    /// A reference to the program's userfaultfd, where the engine is a process of its own: without
+    /// any, pages that are missing would read as zeros.
+    memory: Option<OwnedFd>,
+    /// The engine has said that its program has left its memory.
+    has_left: bool,
 }
 
 /// The totals that a run leaves behind.
@@ -154,6 +163,15 @@ pub struct MemberState {
     /// Its record, if it has been answered.
     record: Option<u32>,
     given: u64,
+    /// Its engine's reference to its memory comes with its connection.
+    has_memory: bool,
+}
+
+impl MemberState {
+    /// The number of files that come with it.
+    pub fn files(&self) -> usize {
+        1 + usize::from(self.has_memory)
+    }
 }
 
 impl Tree {
@@ -219,11 +237,17 @@ impl Tree {
                 record: state.claimed.map(ProcessIndex),
             };
             let connection = next()?;
+            let memory = if state.has_memory {
+                Some(next()?)
+            } else {
+                None
+            };
             // Whoever it is was taken in before.
             let Some(peer) = peers::find(&connection, |_| true) else {
                 continue;
             };
             tree.members.push(Member {
+                memory,
                 record: state.record.map(ProcessIndex),
                 given: state.given,
                 ..Member::new(connection, hello, peer)
@@ -239,7 +263,10 @@ impl Tree {
         let mut files = vec![OwnedFd::from(self.listener), shared, self.swap];
         files.extend(self.decisions);
         let states = self.members.iter().map(Member::state).collect();
-        files.extend(self.members.into_iter().map(|member| member.connection));
+        for member in self.members {
+            files.push(member.connection);
+            files.extend(member.memory);
+        }
         Ok((states, files))
     }
 
@@ -268,6 +295,7 @@ impl Tree {
         // From the last to the first, as one that is removed moves those after it.
         for place in (0..self.members.len()).rev() {
             if ready.get(place + 1) == Some(&true) && self.members[place].hear() {
+                self.end_abandoned(place);
                 self.remove(place, Ending::Gone);
             }
         }
@@ -386,6 +414,7 @@ impl Tree {
         // The kernel is slow to close what asynchronous transfers had to do with.
         for place in (0..self.members.len()).rev() {
             if self.members[place].peer.life.as_ref().is_some_and(is_over) {
+                self.members[place].hear_out();
                 self.remove(place, Ending::Gone);
             }
         }
@@ -433,6 +462,18 @@ impl Tree {
         }
     }
 
+    /// Ends the program at `place`, whose connection is over, if it still needs its engine.
+    fn end_abandoned(&mut self, place: usize) {
+        let member = &self.members[place];
+        if member.end_program() {
+            self.notes.push(format!(
+                "the engine of process {} was ended, and the process with it: its memory was out of \
+                 reach",
+                member.hello.pid
+            ));
+        }
+    }
+
     /// Takes in a process that has just connected.
     fn handle_connection(&mut self) {
         // A process that has gone again, or talks nonsense, is no concern of the run.
@@ -468,6 +509,7 @@ impl Tree {
             .iter()
             .position(|old| old.hello.pid == hello.pid)
         {
+            self.members[place].hear_out();
             self.remove(place, Ending::Gone);
         }
         if hello.record.is_none() {
@@ -662,6 +704,8 @@ impl Member {
             pace: Pace::default(),
             eviction: None,
             suspension: Suspension::default(),
+            memory: None,
+            has_left: false,
         }
     }
 
@@ -671,6 +715,7 @@ impl Member {
             claimed: self.hello.record.map(|index| index.0),
             record: self.record.map(|index| index.0),
             given: self.given,
+            has_memory: self.memory.is_some(),
         }
     }
 
@@ -686,16 +731,40 @@ impl Member {
         self.record.is_some()
     }
 
-    /// Takes in what the engine says, and whether the other end has gone. After its hello an
-    /// engine says only that its record is worth a look.
-    fn hear(&self) -> bool {
-        let mut bytes = [0; 64];
-        let flags = rustix::net::RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.connection, &mut bytes, flags) {
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
-            Ok((received, _)) => received == 0,
-            Err(_) => true,
+    /// Takes in what the engine says, and whether the other end has gone.
+    fn hear(&mut self) -> bool {
+        use std::io::ErrorKind::{Interrupted, WouldBlock};
+        match control::hear(self.connection.as_fd()) {
+            Err(error) => ![WouldBlock, Interrupted].contains(&error.kind()),
+            Ok(heard) => {
+                self.has_left |= heard.leaves;
+                if let Some(line) = heard.line() {
+                    eprint!("{line}");
+                }
+                self.memory = heard.memory.or(self.memory.take());
+                heard.is_over
+            }
         }
+    }
+
+    /// Takes in all that an engine says until its end, which is awaited: its program has gone.
+    fn hear_out(&mut self) {
+        let end = Instant::now() + LEAVING_LIMIT;
+        while self.memory.is_some() && !self.hear() {
+            let left = end.saturating_duration_since(Instant::now());
+            let mut files = [PollFd::new(&self.connection, PollFlags::IN)];
+            if left.is_zero() || !matches!(poll(&mut files, Some(&timespec(left))), Ok(1..)) {
+                return;
+            }
+        }
+    }
+
+    /// Ends a program whose engine has been ended: nobody brings its pages any more. Says whether
+    /// there was one.
+    fn end_program(&self) -> bool {
+        let life = self.peer.life.as_ref();
+        let life = life.filter(|life| self.memory.is_some() && !self.has_left && !is_over(life));
+        life.is_some_and(|life| pidfd_send_signal(life, Signal::KILL).is_ok())
     }
 
     /// Answers the hello. False if the process can't be taken in, or has gone.

@@ -11,14 +11,16 @@
 //! A process that ends in the common way, by `exit` or a signal, takes the engine with it. It comes
 //! by here in passing at most: what the engine says then is not heard.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use tidemark_core::time::Time;
 
 use super::Engine;
+use crate::control;
 use crate::sys::lifeline::Lifeline;
 use crate::sys::pidfd::{self, End};
+use crate::sys::program;
 use crate::sys::tasks::{self, Standing};
 
 /// The interval at which the first thread is looked at that is on its way out, ...
@@ -48,6 +50,8 @@ pub(super) struct Ending {
     /// The program's last thread, once it was seen alone.
     last: Option<OwnedFd>,
     is_last_other: bool,
+    /// The first thread was on its way out when it was last looked at.
+    was_cut: bool,
 }
 
 impl Ending {
@@ -60,6 +64,7 @@ impl Ending {
             listed: 0,
             last: None,
             is_last_other: false,
+            was_cut: false,
         }
     }
 
@@ -74,6 +79,9 @@ impl Engine {
     /// Ends the process if all threads of its program have gone. Answers after how long to ask
     /// again at the latest. While the first thread is there that costs next to nothing.
     pub(super) fn see_off(&mut self) -> u64 {
+        if program::is_engine() {
+            return self.follow_program();
+        }
         let is_cut = self.ending.leader.is_cut();
         let now = super::now();
         let is_leaving = is_cut && self.ending.status.is_none();
@@ -96,6 +104,38 @@ impl Engine {
         };
         self.finish();
         tasks::end_process(status)
+    }
+
+    /// Leaves if the program has ended, or has executed another. Answers after how long to ask
+    /// again at the latest.
+    fn follow_program(&mut self) -> u64 {
+        let is_cut = self.ending.leader.is_cut();
+        let now = super::now();
+        if now < self.ending.next_look && is_cut == self.ending.was_cut {
+            return self.ending.next_look.since_ns(now);
+        }
+        self.ending.was_cut = is_cut;
+        let pause_ns = if is_cut { LEAVING_NS } else { QUIET_NS };
+        let has_executed = match &self.ending.tasks {
+            Some(list) if is_cut => !tasks::is_leader_exiting(list),
+            _ => program::has_other_memory() == Some(true),
+        };
+        if has_executed || program::await_end(0) {
+            self.leave();
+        }
+        self.ending.next_look = now.after_ns(pause_ns);
+        pause_ns
+    }
+
+    /// Ends this process, and leaves the program, which is not in the memory that it served.
+    fn leave(&mut self) -> ! {
+        self.publish_samples();
+        self.publish();
+        self.flush_decisions();
+        if let Some(control) = &self.control {
+            control::leave(control.as_fd());
+        }
+        program::leave()
     }
 
     fn leaders_status(&mut self) -> Option<i32> {

@@ -14,7 +14,7 @@ use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
 use crate::store::LISTENED_MAX;
 use crate::sys::ring::{Wait, Watch};
-use crate::sys::{Errno, signal, socket};
+use crate::sys::{Errno, program, signal, socket};
 
 /// The core learns of time this often while it works ...
 const TICK_NS: u64 = 10_000_000;
@@ -154,13 +154,14 @@ impl Engine {
         self.pause(end)
     }
 
-    /// Counts the processor time that the program has used, and this engine: the process's is that
-    /// of both. Helping threads use next to none.
+    /// Counts the processor time that the program has used, and this engine. In in-thread mode the
+    /// process's is that of both. Helping threads use next to none.
     fn count_processor_time(&mut self) {
-        let both = time_ns(ClockId::ProcessCPUTime);
+        let program = program::processor_ns();
         let own = time_ns(ClockId::ThreadCPUTime);
+        let beside = if program::is_engine() { 0 } else { own };
         self.gauges
-            .set(Counter::ProgramNs, both.saturating_sub(own));
+            .set(Counter::ProgramNs, program.saturating_sub(beside));
         self.gauges.set(Counter::EngineProcessorNs, own);
         self.gauges.is_time_counted = true;
     }

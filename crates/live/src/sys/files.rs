@@ -5,10 +5,8 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-
 use super::socket::{self, FDS_MAX};
-use super::{Errno, thread};
+use super::{Errno, program, thread};
 
 /// The numbers looked at: a thread with files of its own has few.
 const NUMBERS: RawFd = 64;
@@ -18,8 +16,7 @@ const END: u8 = 0xff;
 /// A copy, in the calling thread's table, of the file that the process's first thread knows by
 /// `number`.
 pub fn copy_of_programs(number: RawFd) -> Result<OwnedFd, Errno> {
-    let process = pidfd_open(getpid(), PidfdFlags::empty())?;
-    pidfd_getfd(process, number, PidfdGetfdFlags::empty())
+    program::copy_of_file(number)
 }
 
 /// Sends every file of the calling thread's table, but `socket` and `except`: first `shown` alone,

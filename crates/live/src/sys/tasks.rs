@@ -7,10 +7,13 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, RawDir};
 
-use super::Errno;
+use super::{Errno, program};
 
 /// `PF_IO_WORKER` and `PF_USER_WORKER` of the kernel's `include/linux/sched.h`.
 const KERNELS_OWN: u64 = 0x10 | 0x4000;
+
+/// `PF_EXITING`, of the same file.
+const EXITING: u64 = 4;
 
 const STAT: &[u8] = b"/stat";
 
@@ -36,8 +39,7 @@ struct Line {
 
 /// Opens the list.
 pub fn open() -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open("/proc/self/task", flags, Mode::empty())
+    program::open("task", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)
 }
 
 /// The number of threads, with those that have ended and are still known. Cheap.
@@ -81,6 +83,13 @@ pub fn leader(list: &OwnedFd) -> Standing {
         },
         None => Standing::Here,
     }
+}
+
+/// Returns true if the first thread has ended, or is about to. One that executes another program is
+/// not.
+pub fn is_leader_exiting(list: &OwnedFd) -> bool {
+    let line = read_line(list, b"..");
+    line.is_none_or(|line| line.has_ended() || line.flags & EXITING != 0)
 }
 
 /// Ends this process with `status`, at once.
