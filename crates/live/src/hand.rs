@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::sys::lifeline::Lifeline;
-use crate::sys::{futex, memory, thread};
+use crate::sys::{futex, memory, program, thread};
 
 /// The time for which the engine waits for its hand while a fault waits for the engine. Only a
 /// fault of its own takes longer than the copying.
@@ -24,10 +24,17 @@ const WAIT_LIMIT_MOST: Duration = Duration::from_secs(2);
 /// The interval at which it looks whether one does.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// The time for which it waits at a time for the program to end whose first thread has.
+const LEAVING_NS: u64 = 20_000_000;
+/// The time that the engine has to leave when it has.
+const LEAVING_LIMIT: Duration = Duration::from_millis(200);
+
 /// A request to the hand, and its progress.
 pub struct Hand {
     start: AtomicUsize,
     bytes: AtomicUsize,
+    /// True if they are to be touched, and need not be this process's own.
+    is_read: AtomicBool,
     /// The number of requests ...
     asked: AtomicU32,
     /// ... and done.
@@ -46,6 +53,7 @@ impl Hand {
         Hand {
             start: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            is_read: AtomicBool::new(false),
             asked: AtomicU32::new(0),
             done: AtomicU32::new(0),
             works: AtomicU32::new(0),
@@ -84,12 +92,30 @@ impl Hand {
         if !self.await_done(asked, &is_too_long) {
             return false;
         }
+        let asked = self.ask(start, bytes, false);
+        self.await_done(asked, &is_too_long)
+    }
+
+    /// Has the pages of a range touched, and does not wait for that. False if there is nobody to do
+    /// it, or something else is being done. Engine only.
+    pub fn touch(&self, start: usize, bytes: usize) -> bool {
+        let asked = self.asked.load(Ordering::Acquire);
+        let is_busy = self.done.load(Ordering::Acquire) != asked;
+        if is_busy || self.thread().is_none() || self.is_ending.load(Ordering::Acquire) {
+            return false;
+        }
+        self.ask(start, bytes, true);
+        true
+    }
+
+    fn ask(&self, start: usize, bytes: usize, is_read: bool) -> u32 {
         self.start.store(start, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
-        let asked = asked.wrapping_add(1);
+        self.is_read.store(is_read, Ordering::Relaxed);
+        let asked = self.asked.load(Ordering::Acquire).wrapping_add(1);
         self.asked.store(asked, Ordering::Release);
         futex::wake(&self.asked, 1);
-        self.await_done(asked, &is_too_long)
+        asked
     }
 
     /// Waits until so many requests are done. False if that `is_too_long` a wait.
@@ -156,7 +182,10 @@ impl Hand {
                 let start = self.start.load(Ordering::Relaxed);
                 let bytes = self.bytes.load(Ordering::Relaxed);
                 // Pages that are gone by now need nothing.
-                let _ = memory::populate_for_writing(start, bytes);
+                let _ = match self.is_read.load(Ordering::Relaxed) {
+                    true => memory::populate_for_reading(start, bytes),
+                    false => memory::populate_for_writing(start, bytes),
+                };
                 self.done.store(asked, Ordering::Release);
                 futex::wake(&self.done, 1);
             }
@@ -164,8 +193,16 @@ impl Hand {
                 has_told = true;
                 tell();
             }
+            if has_told && program::is_engine() && program::await_end(LEAVING_NS) {
+                // The engine leaves by itself, if it can: the program may have ended in the midst
+                // of what the engine waits for.
+                std::thread::sleep(LEAVING_LIMIT);
+                program::leave();
+            }
             let words = [(&self.asked, asked), (leader.word(), held), (call, called)];
-            futex::wait_for_any(words, Duration::from_secs(60));
+            if !has_told || !program::is_engine() {
+                futex::wait_for_any(words, Duration::from_secs(60));
+            }
         }
         self.works.store(0, Ordering::Release);
     }

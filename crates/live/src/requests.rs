@@ -84,18 +84,8 @@ pub enum Ask {
     Finish,
     /// The program is about to leave its memory: write what is logged.
     CatchUp,
-    /// The calling thread, the program's only one, wants to be alone for a moment: come to rest,
-    /// and send what files there are. Answers zero, as after nothing, if that can't be.
-    StepAside {
-        /// The number of the socket in the program's table; less than zero: the files are there.
-        socket: RawFd,
-    },
-    /// Answers one if the program has no thread but its first.
-    IsAlone,
     /// The program looks at the processors that its threads may use: confine none for now.
     Release,
-    /// The engine's thread is to end, which has stepped aside.
-    Depart,
 }
 
 struct Slot {
@@ -334,9 +324,6 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
         Ask::CatchUp => (7, 0, 0),
         Ask::Lock { start, bytes } => (8, start as u64, bytes as u64),
-        Ask::StepAside { socket } => (9, socket as u64, 0),
-        Ask::Depart => (10, 0, 0),
-        Ask::IsAlone => (11, 0, 0),
         Ask::Wipe { start, bytes } => (12, start as u64, bytes as u64),
         Ask::Keep { start, bytes } => (13, start as u64, bytes as u64),
         Ask::LendFolder { socket } => (14, socket as u64, 0),
@@ -363,11 +350,6 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
             start: first as usize,
             bytes: second as usize,
         },
-        9 => Ask::StepAside {
-            socket: first as RawFd,
-        },
-        10 => Ask::Depart,
-        11 => Ask::IsAlone,
         12 => Ask::Wipe {
             start: first as usize,
             bytes: second as usize,

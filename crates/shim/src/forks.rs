@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::hooks::{self, find_original};
 #[cfg(target_arch = "x86_64")]
-use crate::{alone, filters, system_call};
+use crate::{filters, spaces, system_call};
 
 /// Interposes `_Fork`, which is `fork` without hooks.
 ///
@@ -228,8 +228,6 @@ pub unsafe extern "C" fn syscall() -> c_long {
         "je {lock}",
         "cmp rdi, {advise_call}",
         "je {advise}",
-        "cmp rdi, {unshare_call}",
-        "je {unshare}",
         "cmp rdi, {setns_call}",
         "je {setns}",
         "cmp rdi, {seccomp_call}",
@@ -247,15 +245,13 @@ pub unsafe extern "C" fn syscall() -> c_long {
         lock2_call = const libc::SYS_mlock2,
         lock_all_call = const libc::SYS_mlockall,
         advise_call = const libc::SYS_madvise,
-        unshare_call = const libc::SYS_unshare,
         setns_call = const libc::SYS_setns,
         seccomp_call = const libc::SYS_seccomp,
         prctl_call = const libc::SYS_prctl,
         set_filter = const libc::PR_SET_SECCOMP,
         lock = sym crate::locks::lock_by_call,
         advise = sym crate::own::madvise_by_call,
-        unshare = sym alone::unshare_by_call,
-        setns = sym alone::setns_by_call,
+        setns = sym spaces::setns_by_call,
         seccomp = sym filters::seccomp_by_call,
         prctl = sym filters::prctl_by_call,
         fork = sym fork_by_call,

@@ -6,7 +6,7 @@
 //!
 //! - [`hooks`] interposes what must be known at once, and falls through to the original; [`forks`]
 //!   the ways to fork that the C library has no hooks for, [`ends`] those to leave one's memory,
-//!   [`alone`] calls for processes of one thread, [`filters`] those that forbid calls.
+//!   [`spaces`] those to enter namespaces, [`filters`] those that forbid calls.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
@@ -22,7 +22,6 @@
 //! 2. No function of the C library is called that maps or allocates, but in the constructor.
 //! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
 
-mod alone;
 mod awake;
 mod ends;
 mod environment;
@@ -37,6 +36,7 @@ mod locks;
 mod own;
 mod processors;
 mod sigbus;
+mod spaces;
 mod thread;
 mod unfit;
 mod way;
@@ -54,7 +54,7 @@ use tidemark_live::meters;
 use tidemark_live::requests::Requests;
 use tidemark_live::sys::lifeline::Lifeline;
 use tidemark_live::sys::uffd::OpenError;
-use tidemark_live::sys::{files, futex, memory, program, signal};
+use tidemark_live::sys::{futex, memory, program, signal};
 
 use crate::awake::finishes_soon;
 use crate::thread::{Sharing, StackSlot};
@@ -73,8 +73,6 @@ static CHILD: AtomicU64 = AtomicU64::new(0);
 static LOCK: Lock = Lock::new();
 /// True if faults are served by the threads that meet them.
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
-/// True if the engine is a process of its own.
-static IS_APART: AtomicBool = AtomicBool::new(false);
 /// True if references are recorded.
 static IS_RECORDED: AtomicBool = AtomicBool::new(false);
 /// True if the engine logs events in a log that must be complete when the program leaves its
@@ -164,7 +162,10 @@ fn begin() {
     let setup = match Setup::from_environment() {
         None => return,
         Some(_) if let Some(reason) = unfit() => {
-            return say(&format!("the program {reason}; it runs unmanaged"));
+            let line = format!("tidemark: the program {reason}; it runs unmanaged\n");
+            // SAFETY: writes a live string; there is no engine that could do that.
+            unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+            return;
         }
         Some(Ok(setup)) => setup,
         Some(Err(trouble)) => {
@@ -209,8 +210,6 @@ fn start(setup: Setup) -> Result<(), Trouble> {
         *PLACE.stack_slots.get() = Some(StackSlots { engine, hand });
     }
     IS_IN_THREAD.store(is_in_thread, Ordering::Relaxed);
-    let is_apart = !is_in_thread && std::env::var_os("TIDEMARK_THREAD").is_none();
-    IS_APART.store(is_apart, Ordering::Relaxed);
     if !hooks::watch_forks() {
         return Err(call("watching for forks")(tidemark_live::sys::Errno::NOMEM));
     }
@@ -229,23 +228,28 @@ unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live
     // SAFETY: nobody writes to the stack slots once they are made.
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
-    let lent = program::note_here(is_apart(), way::connect);
-    if is_apart() {
+    if !is_in_thread() {
+        let lent = program::note_here(way::connect);
         // SAFETY: free, by the caller's word.
-        unsafe { stack_slots.engine.start_apart(entry, &stack_slots.hand)? };
+        unsafe {
+            stack_slots
+                .engine
+                .start(entry, &stack_slots.hand, Sharing::Memory)?
+        };
         wait_for_engine();
         drop(lent);
         return Ok(());
     }
-    if !is_in_thread() {
-        // SAFETY: free, by the caller's word.
-        unsafe { stack_slots.engine.start(entry, Sharing::Memory)? };
-        wait_for_engine();
-        return Ok(());
-    }
+    close_parents_files();
     let floor = FilesFloor::raise();
+    // In a table of files that is shared they are the engine's from now on.
+    std::mem::forget(program::note_here(way::connect));
     // SAFETY: as above.
-    unsafe { stack_slots.engine.start(entry, Sharing::Files)? };
+    unsafe {
+        stack_slots
+            .engine
+            .start(entry, &stack_slots.hand, Sharing::FilesAndSignals)?
+    };
     wait_for_engine();
     // Whoever has started this program may have blocked it.
     thread::admit_signals(sigbus::BIT);
@@ -357,17 +361,12 @@ fn serve() -> ! {
         }
         let (mut pause_ns, watched) =
             with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
-        if is_apart() && HAND.thread().is_none() {
+        if HAND.thread().is_none() {
             // Nobody tells when the program leaves, which may be at once.
             pause_ns = pause_ns.min(LEAVING_NS);
         }
         if HAND.is_absent() {
             with_engine(|engine| start_hand_if_due(engine, begun.elapsed()));
-        }
-        if let Some(taken) = with_engine(Engine::take_departure) {
-            REQUESTS.set_engine(0, None);
-            REQUESTS.answer(taken, 1);
-            thread::exit();
         }
         let woken = if watched.is_some_and(finishes_soon) {
             Woken::by_store()
@@ -393,11 +392,6 @@ fn is_in_thread() -> bool {
     IS_IN_THREAD.load(Ordering::Relaxed)
 }
 
-/// Returns true if the engine is a process of its own.
-fn is_apart() -> bool {
-    IS_APART.load(Ordering::Relaxed)
-}
-
 fn is_logged() -> bool {
     IS_LOGGED.load(Ordering::Relaxed)
 }
@@ -410,9 +404,6 @@ fn is_recorded() -> bool {
 extern "C" fn run_engine_in_child() -> ! {
     let is_at_socket = way::go();
     begin_engine();
-    if is_in_thread() {
-        close_parents_files();
-    }
     // SAFETY: the parent's engine was working when it was copied, and this thread is the only one
     // that uses the copy.
     let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
@@ -434,31 +425,6 @@ extern "C" fn run_engine_in_child() -> ! {
     go_to_work(engine)
 }
 
-/// The engine's thread after another that has stepped aside, in the same process.
-extern "C" fn run_engine_again() -> ! {
-    let files = if is_in_thread() {
-        Ok(())
-    } else {
-        files::take_all(alone::socket())
-    };
-    leave_folder();
-    // SAFETY: the thread that used the engine is gone.
-    let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
-    HAND.reset();
-    let files = files.map_err(|error| Trouble::Call {
-        what: "taking the engine's files back",
-        error,
-    });
-    if let Err(trouble) = files.and_then(|()| engine.come_back()) {
-        say(&format!(
-            "the engine can't go on, and ends the program: {trouble}"
-        ));
-        signal::end_process();
-    }
-    start_hand();
-    go_to_work(engine)
-}
-
 /// Starts the helper of an engine that has worked for so long, if it is to have one by now.
 fn start_hand_if_due(engine: &Engine, age: Duration) {
     if engine.needs_hand_at_once() || age >= HAND_AFTER {
@@ -472,7 +438,7 @@ fn start_hand() {
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     // SAFETY: this process has no other helper.
-    match unsafe { stack_slots.hand.start(run_hand, Sharing::FilesAndPaths) } {
+    match unsafe { stack_slots.hand.start_beside(run_hand) } {
         // From now on it counts for one of the engine's threads.
         Ok(number) => HAND.set_thread(number),
         Err(error) => {
@@ -537,26 +503,14 @@ fn leave_folder() {
 
 /// Makes the calling thread, or process, an engine's.
 fn begin_engine() {
-    if !is_apart() {
-        return close_files();
-    }
-    if let Err(error) = program::begin_engine() {
+    if let Err(error) = program::begin_engine(!is_in_thread()) {
         let error = Trouble::Call {
             what: "finding the program",
             error,
         };
         rest(Some(error));
     }
-    thread::settle_apart();
-}
-
-/// Closes the copies of the program's files that this thread has got.
-fn close_files() {
-    if is_in_thread() {
-        return;
-    }
-    // SAFETY: this thread's file table is its own, and nothing in it is used.
-    unsafe { libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32) };
+    thread::settle(!is_in_thread());
 }
 
 /// Closes a forked child's copies of the files of its parent's engine.

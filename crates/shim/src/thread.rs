@@ -1,18 +1,18 @@
-//! Threads that the C library does not know: the engine's.
+//! Processes and threads that the C library does not know: the engine's.
 //!
 //! A thread made by `pthread_create` counts for `pthread_exit` (the process would never end by
 //! itself), takes part in `setuid`, and can't be made again in a forked child without the
 //! program's allocator, whose memory is not served yet there. So one thread is made the usual way
 //! once, for the sake of its control block (stack canary, static thread-local variables), and
-//! ends at once. Engines are then started with plain `clone` on that block: at the beginning, and
-//! again in each forked child.
+//! ends at once. Engines are then started with plain `clone` on that block, as processes that share
+//! the program's memory: at the beginning, and again in each forked child.
 //!
 //! # Invariants
 //! 1. The block and the stack are own memory, and one thread at a time uses them.
 //! 2. The block's table of dynamic variables is a copy in own memory, not the one on the program's
 //!    heap, so that no touch of it can fault.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidemark_live::sys::memory::Mapping;
@@ -35,15 +35,13 @@ pub(crate) struct StackSlot {
     block: usize,
 }
 
-/// The parts that a new thread shares with its starter, besides memory. Of the rest it gets a copy.
+/// The parts that an engine shares with its program, besides memory. Of the rest it has a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// Nothing else.
     Memory,
-    /// The table of files.
-    Files,
-    /// The table of files, and where paths begin.
-    FilesAndPaths,
+    /// The table of files, and the actions for signals.
+    FilesAndSignals,
 }
 
 static MEASURED_BLOCK: AtomicUsize = AtomicUsize::new(0);
@@ -67,40 +65,28 @@ impl StackSlot {
         Ok(StackSlot { stack_top, block })
     }
 
-    /// Starts a thread at `entry` with every signal blocked. Answers its number.
+    /// Starts a thread of the calling process at `entry`, with every signal blocked. Answers its
+    /// number.
     ///
     /// # Safety
-    /// No other thread uses the stack slot; `entry` never returns.
-    pub(crate) unsafe fn start(
-        &self,
-        entry: extern "C" fn() -> !,
-        sharing: Sharing,
-    ) -> Result<u32, Errno> {
+    /// Nobody else uses the stack slot; `entry` never returns.
+    pub(crate) unsafe fn start_beside(&self, entry: extern "C" fn() -> !) -> Result<u32, Errno> {
         let flags = libc::CLONE_VM
             | libc::CLONE_SIGHAND
             | libc::CLONE_THREAD
-            | libc::CLONE_SYSVSEM
-            | libc::CLONE_SETTLS;
-        let flags = match sharing {
-            Sharing::Memory => flags,
-            Sharing::Files => flags | libc::CLONE_FILES,
-            Sharing::FilesAndPaths => flags | libc::CLONE_FILES | libc::CLONE_FS,
-        };
-        let before = block_signals(u64::MAX);
+            | libc::CLONE_SETTLS
+            | libc::CLONE_FILES
+            | libc::CLONE_FS
+            | libc::CLONE_UNTRACED;
         // SAFETY: the stack and the block are free, by the caller's word.
-        let answer = unsafe { clone_thread(flags as usize, self.stack_top, self.block, entry) };
-        block_signals(before);
-        let failed = -4095..0;
-        if failed.contains(&answer) {
-            return Err(Errno::from_raw_os_error(-answer as i32));
-        }
-        Ok(answer as u32)
+        let answer = unsafe { clone_at(flags as usize, self.stack_top, self.block, entry) };
+        number_of(answer)
     }
 }
 
 impl StackSlot {
-    /// Starts a process at `entry` that shares this one's memory and nothing else, with every
-    /// signal blocked. Answers its number.
+    /// Starts a process at `entry` that shares this one's memory, with every signal blocked.
+    /// Answers its number.
     ///
     /// It is to be in nobody's way. No debugger of the program follows it, and nobody's `wait`
     /// finds it: another process, which uses the stack slot `between`, starts it and ends, so that
@@ -109,30 +95,60 @@ impl StackSlot {
     ///
     /// # Safety
     /// Nobody else uses the two stack slots; `entry` never returns.
-    pub(crate) unsafe fn start_apart(
+    pub(crate) unsafe fn start(
         &self,
         entry: extern "C" fn() -> !,
         between: &StackSlot,
+        sharing: Sharing,
     ) -> Result<u32, Errno> {
-        let apart = libc::CLONE_VM | libc::CLONE_SETTLS | libc::CLONE_UNTRACED;
+        let flags = libc::CLONE_VM | libc::CLONE_SETTLS | libc::CLONE_UNTRACED;
+        let flags = match sharing {
+            Sharing::Memory => flags,
+            Sharing::FilesAndSignals => flags | libc::CLONE_FILES | libc::CLONE_SIGHAND,
+        } as usize;
+        if makes_processes_elsewhere() {
+            return Err(Errno::INVAL);
+        }
         let before = block_signals(u64::MAX);
         // SAFETY: the stacks and the block are free, by the caller's word.
         let answer = unsafe {
             match adopts_orphans() {
-                true => clone_thread(apart as usize, self.stack_top, self.block, entry),
+                true => clone_at(flags, self.stack_top, self.block, entry),
                 false => {
                     let top = between.stack_top;
-                    clone_orphan(apart as usize, (self.stack_top, self.block), top, entry)
+                    clone_orphan(flags, (self.stack_top, self.block), top, entry)
                 }
             }
         };
         block_signals(before);
-        let failed = -4095..0;
-        if failed.contains(&answer) {
-            return Err(Errno::from_raw_os_error(-answer as i32));
-        }
-        Ok(answer as u32)
+        number_of(answer)
     }
+}
+
+/// The number of a thread or process, from the kernel's answer.
+fn number_of(answer: isize) -> Result<u32, Errno> {
+    let failed = -4095..0;
+    match failed.contains(&answer) {
+        true => Err(Errno::from_raw_os_error(-answer as i32)),
+        false => Ok(answer as u32),
+    }
+}
+
+/// Returns true if the processes that this one makes are in another namespace of processes than
+/// itself: an engine would be the first there.
+fn makes_processes_elsewhere() -> bool {
+    let place = |path: &CStr| {
+        // SAFETY: a name ended by a zero byte, and a C struct for which zeros are a value.
+        unsafe {
+            let mut found: libc::stat = std::mem::zeroed();
+            let answer = libc::stat(path.as_ptr(), &raw mut found);
+            (answer == 0).then_some((found.st_dev, found.st_ino))
+        }
+    };
+    let own = place(c"/proc/self/ns/pid");
+    // It has no name as long as nothing is in it.
+    let made = place(c"/proc/self/ns/pid_for_children");
+    own.is_some() && own != made
 }
 
 /// Returns true if orphans among this process's descendants become its children.
@@ -149,7 +165,7 @@ fn adopts_orphans() -> bool {
 /// Starts a process as `flags` say, by way of another that ends at once.
 ///
 /// # Safety
-/// As for [`clone_thread`]; `between` is the top of another stack.
+/// As for [`clone_at`]; `between` is the top of another stack.
 unsafe fn clone_orphan(
     flags: usize,
     (stack_top, block): (usize, usize),
@@ -212,8 +228,9 @@ pub(crate) fn is_own() -> bool {
     tidemark_live::sys::memory::overlaps_own(here, here + 1)
 }
 
-/// Makes the calling process, an engine's, one that nothing meant for the program reaches.
-pub(crate) fn settle_apart() {
+/// Makes the calling process, an engine's, one that nothing meant for the program reaches. If it
+/// `has_signals` of its own, what it does wrong ends the program.
+pub(crate) fn settle(has_signals: bool) {
     // SAFETY: names and groups of the calling process, and its own actions for signals.
     unsafe {
         libc::setpgid(0, 0);
@@ -225,6 +242,9 @@ pub(crate) fn settle_apart() {
             0,
             0,
         );
+    }
+    if !has_signals {
+        return;
     }
     let mut admitted = 0;
     for signal in CRASHES {
@@ -362,7 +382,7 @@ unsafe fn adopt_table(block: usize, table: usize) -> Result<(), Errno> {
 }
 
 #[cfg(target_arch = "x86_64")]
-unsafe fn clone_thread(
+unsafe fn clone_at(
     flags: usize,
     stack_top: usize,
     block: usize,
@@ -503,7 +523,7 @@ unsafe fn clone_by_way(
 }
 
 #[cfg(target_arch = "aarch64")]
-unsafe fn clone_thread(
+unsafe fn clone_at(
     flags: usize,
     stack_top: usize,
     block: usize,

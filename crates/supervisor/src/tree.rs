@@ -32,7 +32,7 @@ use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
 use self::turns::Turns;
 use crate::acceptance::Acceptance;
-use crate::departures::{Departure, is_over};
+use crate::departures::{Departure, is_leaving, is_over};
 use crate::ended::EndedProcesses;
 use crate::jobs::JobServer;
 use crate::peers::{self, Peer};
@@ -763,7 +763,9 @@ impl Member {
     /// there was one.
     fn end_program(&self) -> bool {
         let life = self.peer.life.as_ref();
-        let life = life.filter(|life| self.memory.is_some() && !self.has_left && !is_over(life));
+        let is_abandoned = self.memory.is_some() && !self.has_left;
+        // The first of a namespace takes all others with it when it goes.
+        let life = life.filter(|life| is_abandoned && !is_over(life) && !is_leaving(self.peer.pid));
         life.is_some_and(|life| pidfd_send_signal(life, Signal::KILL).is_ok())
     }
 

@@ -54,15 +54,7 @@ impl Engine {
                 requests.answer(taken, child);
             }
             // The engine thawed by itself, having waited long for this.
-            Ask::Thaw | Ask::Depart => requests.answer(taken, 0),
-            Ask::IsAlone => {
-                let is_alone = self.is_program_alone();
-                requests.answer(taken, u64::from(is_alone));
-            }
-            Ask::StepAside { socket } => {
-                let answer = self.step_aside(socket);
-                requests.answer(taken, answer);
-            }
+            Ask::Thaw => requests.answer(taken, 0),
             Ask::Abandon { child } => {
                 self.abandon_child(child);
                 requests.answer(taken, 0);

@@ -267,16 +267,11 @@ impl Engine {
     pub(super) fn turn_frozen(&mut self, requests: &Requests) -> u64 {
         self.serve_frozen();
         match requests.take_thaw() {
-            Some((taken, Ask::Depart)) => {
-                self.depart(taken);
-                0
-            }
             Some((taken, _)) => {
                 self.go_on();
                 requests.answer(taken, 0);
                 0
             }
-            None if self.is_aside() => 1_000_000,
             None if now().since_ns(self.freeze.since) > FROZEN_NS_MAX => {
                 self.go_on();
                 0
@@ -507,7 +502,7 @@ impl Engine {
 impl Requests {
     /// Takes the request that ends a freeze, if it was asked for; everything else waits.
     fn take_thaw(&self) -> Option<(Taken, Ask)> {
-        self.take_if(|ask| matches!(ask, Ask::Thaw | Ask::Depart))
+        self.take_if(|ask| matches!(ask, Ask::Thaw))
     }
 }
 

@@ -13,8 +13,8 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Aside, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
-    Trouble, Waiting, Windows, now,
+    Adoption, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
+    Traced, Trouble, Waiting, Windows, now,
 };
 use crate::control::{self, GrantFiles, Hello, Store};
 use crate::hand::Hand;
@@ -288,7 +288,7 @@ impl Engine {
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
             place: Place::new(setup.cpu_finder, lent.shared.disk_processor()),
             ending: Ending::new(leader),
-            aside: Aside::default(),
+            traced: Traced::default(),
             before: super::publish::Before::default(),
             gauges: Gauges::new(),
             shared: lent.shared,

@@ -154,14 +154,11 @@ impl Engine {
         self.pause(end)
     }
 
-    /// Counts the processor time that the program has used, and this engine. In in-thread mode the
-    /// process's is that of both. Helping threads use next to none.
+    /// Counts the processor time that the program has used, and this engine. Helping threads use
+    /// next to none.
     fn count_processor_time(&mut self) {
-        let program = program::processor_ns();
+        self.gauges.set(Counter::ProgramNs, program::processor_ns());
         let own = time_ns(ClockId::ThreadCPUTime);
-        let beside = if program::is_engine() { 0 } else { own };
-        self.gauges
-            .set(Counter::ProgramNs, program.saturating_sub(beside));
         self.gauges.set(Counter::EngineProcessorNs, own);
         self.gauges.is_time_counted = true;
     }

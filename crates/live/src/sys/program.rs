@@ -1,8 +1,7 @@
 //! The program, seen from its engine: the process whose memory both share.
 //!
-//! An engine is a process of its own that shares the program's memory, or, in in-thread mode, a
-//! thread of the program. Either way `getpid` and `/proc/self` are only right on the program's
-//! threads. What is known here was noted by one of them before it started the engine.
+//! There `getpid` and `/proc/self` are the engine's. What is known here was noted on a thread of the
+//! program before that started the engine.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -38,16 +37,16 @@ const NONE: i32 = i32::MIN;
 #[derive(Debug)]
 pub struct Lent(#[allow(dead_code)] [Option<OwnedFd>; 2]);
 
-/// Notes the calling process as the program, whose engine is to be a process of its own if it
-/// `is_apart`. Then it is the program that must `connect` to the supervisor, who is told by the
-/// kernel who did. What is lent must stay open until the engine has started.
-pub fn note_here(is_apart: bool, connect: impl FnOnce() -> Option<io::Result<OwnedFd>>) -> Lent {
+/// Notes the calling process as the program, whose engine is to be another. It is the program that
+/// must `connect` to the supervisor, who is told by the kernel who did. What is lent must stay open
+/// until the engine has started.
+pub fn note_here(connect: impl FnOnce() -> Option<io::Result<OwnedFd>>) -> Lent {
     ENGINE.store(0, Ordering::Relaxed);
     NUMBER.store(own(), Ordering::Relaxed);
     PARENT.store(own_parent(), Ordering::Relaxed);
-    IS_APART.store(is_apart, Ordering::Relaxed);
-    let folder = is_apart.then(open_folder).and_then(Result::ok);
-    let connection = is_apart.then(connect).flatten();
+    IS_APART.store(true, Ordering::Relaxed);
+    let folder = open_folder().ok();
+    let connection = connect();
     let number = |file: &OwnedFd| file.as_raw_fd();
     FOLDER.store(folder.as_ref().map_or(NONE, number), Ordering::Relaxed);
     let connected = match &connection {
@@ -59,20 +58,22 @@ pub fn note_here(is_apart: bool, connect: impl FnOnce() -> Option<io::Result<Own
     Lent([folder, connection.and_then(Result::ok)])
 }
 
-/// Notes the calling process as the engine of the program that has been noted, and closes all of
-/// its files but those that are lent to it.
-pub fn begin_engine() -> Result<(), Errno> {
-    let kept = [&FOLDER, &CONNECTION].map(|number| number.load(Ordering::Acquire));
-    let kept = kept.into_iter().filter(|number| *number >= 0);
-    let kept: Vec<RawFd> = kept.chain([libc::STDERR_FILENO]).collect();
-    thread::close_all_but(&kept)?;
+/// Notes the calling process as the engine of the program that has been noted. If it `has_files` in
+/// a table of its own, closes all but those that are lent to it.
+pub fn begin_engine(has_files: bool) -> Result<(), Errno> {
+    if has_files {
+        let kept = [&FOLDER, &CONNECTION].map(|number| number.load(Ordering::Acquire));
+        let kept = kept.into_iter().filter(|number| *number >= 0);
+        let kept: Vec<RawFd> = kept.chain([libc::STDERR_FILENO]).collect();
+        thread::close_all_but(&kept)?;
+    }
     let program = Pid::from_raw(NUMBER.load(Ordering::Relaxed) as i32).ok_or(Errno::SRCH)?;
     let life = pidfd_open(program, PidfdFlags::empty())?;
     LIFE.store(life.into_raw_fd(), Ordering::Relaxed);
     let mark = u64::from(own()) << 32 | u64::from(number_of(program));
     MARK.store(mark ^ time_ns(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
     ENGINE.store(own(), Ordering::Release);
-    IS_STARTING.store(true, Ordering::Relaxed);
+    IS_STARTING.store(has_files, Ordering::Relaxed);
     Ok(())
 }
 
@@ -142,7 +143,7 @@ pub fn id() -> Pid {
     Pid::from_raw(number() as i32).expect("no process has the number zero")
 }
 
-/// Returns true if the engine is a process of its own.
+/// Returns true if an engine is a process of its own, as those of the preload library are.
 pub fn is_apart() -> bool {
     IS_APART.load(Ordering::Relaxed)
 }
@@ -161,7 +162,7 @@ pub fn open(name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(folder, name, flags, Mode::empty())
 }
 
-/// The processor time that the program has used; in in-thread mode, with its engine's.
+/// The processor time that the program has used.
 pub fn processor_ns() -> u64 {
     if !is_engine() {
         return time_ns(libc::CLOCK_PROCESS_CPUTIME_ID);

@@ -1,0 +1,37 @@
+//! Entering namespaces, of which one kind is closed to a process that shares its memory with
+//! another, as each program does here with its engine.
+
+use std::ffi::{CStr, c_int, c_long};
+
+use tidemark_live::engine::say;
+
+use crate::forks::note_error;
+use crate::hooks::keeping_errno;
+use crate::{REQUESTS, filters, system_call};
+
+/// The kernel's answer to a process that may not enter since it is not alone with its memory.
+const REFUSED: c_long = -(libc::EUSERS as c_long);
+
+/// Interposes `setns`.
+///
+/// # Safety
+/// As for the C library's `setns`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
+    setns_by_call(libc::SYS_setns, file.into(), kinds.into()) as c_int
+}
+
+/// The system call `setns`, as `syscall` is given it.
+pub(crate) extern "C" fn setns_by_call(_: c_long, file: c_long, kinds: c_long) -> c_long {
+    // SAFETY: the caller's system call, which takes no pointer.
+    let answer = unsafe { system_call(libc::SYS_setns, [file, kinds, 0, 0, 0]) };
+    if answer == REFUSED && !filters::are_set() && REQUESTS.has_engine() {
+        keeping_errno(|| {
+            say(
+                "a time namespace can't be entered by a managed program: enter it before \
+                 `tidemark run`",
+            );
+        });
+    }
+    note_error(answer)
+}
