@@ -26,12 +26,29 @@ pub(crate) extern "C" fn setns_by_call(_: c_long, file: c_long, kinds: c_long) -
     // SAFETY: the caller's system call, which takes no pointer.
     let answer = unsafe { system_call(libc::SYS_setns, [file, kinds, 0, 0, 0]) };
     if answer == REFUSED && !filters::are_set() && REQUESTS.has_engine() {
-        keeping_errno(|| {
-            say(
-                "a time namespace can't be entered by a managed program: enter it before \
-                 `tidemark run`",
-            );
-        });
+        if keeping_errno(|| is_own_time(file as c_int)) {
+            return 0;
+        }
+        let line = "a time namespace can't be entered by a managed program: enter it before \
+                    `tidemark run`";
+        keeping_errno(|| say(line));
     }
     note_error(answer)
+}
+
+/// Returns true if a file is the time namespace that this process is in, and its children will be.
+fn is_own_time(file: c_int) -> bool {
+    let place = |ask: &dyn Fn(*mut libc::stat) -> c_int| {
+        // SAFETY: a C struct for which zeros are a value.
+        let mut found: libc::stat = unsafe { std::mem::zeroed() };
+        (ask(&raw mut found) == 0).then_some((found.st_dev, found.st_ino))
+    };
+    let named = |name: &CStr| {
+        // SAFETY: a name ended by a zero byte, and a live struct.
+        place(&|found| unsafe { libc::stat(name.as_ptr(), found) })
+    };
+    // SAFETY: asked about only, whatever it is.
+    let wanted = place(&|found| unsafe { libc::fstat(file, found) });
+    let names = [c"/proc/self/ns/time", c"/proc/self/ns/time_for_children"];
+    wanted.is_some() && names.iter().all(|name| named(name) == wanted)
 }

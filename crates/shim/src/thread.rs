@@ -172,8 +172,9 @@ unsafe fn clone_orphan(
     between: usize,
     entry: extern "C" fn() -> !,
 ) -> isize {
-    let shared = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES | libc::CLONE_FS;
-    let shared = (shared | libc::CLONE_UNTRACED) as usize;
+    // What it shares it can hand on.
+    let shared = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_FILES | libc::CLONE_FS;
+    let shared = (shared | libc::CLONE_VFORK | libc::CLONE_UNTRACED) as usize;
     let mut number: isize = 0;
     // SAFETY: by the caller's word; this thread waits until the process between has ended, which
     // writes to `number`.

@@ -136,10 +136,10 @@ fn found_b19_a_debugger_is_told_what_to_do_and_then_sees_all() {
     let Some(program) = Built::new("apart-debugger", SOURCE) else {
         return;
     };
-    let mut run = Waiting::start(&program, "16M");
+    let mut run = Waiting::start(&program, &["--memory", "16M", "--memory-max", "64M"]);
     let first = run.look();
     assert!(first.output_text().contains("Cannot access memory"));
-    let line = run.await_line("can't see the");
+    let line = run.await_line("and can't see the");
     let remedy = line.split('`').nth(1).expect("the line names a command");
     let words: Vec<&str> = remedy.split(' ').skip(1).collect();
     let pid = run.supervisor.id().to_string();
@@ -163,9 +163,11 @@ fn a_program_whose_engine_is_ended_is_ended_and_reads_no_zeros() {
     let Some(program) = Built::new("apart-engine", SOURCE) else {
         return;
     };
-    let mut run = Waiting::start(&program, "16M");
+    let mut run = Waiting::start(&program, &["--memory", "16M"]);
     let engine = run.find_engine();
-    let killed = Command::new("kill").args(["-9", &engine.to_string()]).status();
+    let killed = Command::new("kill")
+        .args(["-9", &engine.to_string()])
+        .status();
     assert!(killed.expect("`kill` runs").success());
     let status = run.supervisor.wait().expect("the run ends");
     let signal = std::os::unix::process::ExitStatusExt::signal(&status);
@@ -184,9 +186,9 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn start(program: &Built, memory: &str) -> Waiting {
+    fn start(program: &Built, options: &[&str]) -> Waiting {
         let mut command = Command::new(needs::tidemark());
-        command.args(["run", "--memory", memory, "--"]);
+        command.arg("run").args(options).arg("--");
         command.arg(&program.path).arg("waits");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut supervisor = command.spawn().expect("the command runs");

@@ -17,7 +17,7 @@ use crate::sys::{program, tasks};
 /// The interval at which a program is looked at whose first thread is on its way out, ...
 const LEAVING_NS: u64 = 1_000_000;
 /// ... and one that gives no sign: a program may have taken its lifeline away.
-const QUIET_NS: u64 = 1_000_000_000;
+const QUIET_NS: u64 = 200_000_000;
 
 /// The state of the program's end.
 pub(super) struct Ending {

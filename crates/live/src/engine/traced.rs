@@ -12,7 +12,7 @@ use super::{Engine, address_of, page_of, say};
 use crate::sys::{PAGE, status};
 
 /// The interval at which it is looked whether there is a debugger, ...
-const LOOK_NS: u64 = 1_000_000_000;
+const LOOK_NS: u64 = 200_000_000;
 /// ... and for how long pages are brought in that has been there.
 const SEEN_NS: u64 = 60_000_000_000;
 /// The pages that are touched at a time, ...
@@ -94,19 +94,29 @@ impl Engine {
             self.traced.runs = runs;
         } else if let Some(tracer) = tracer.filter(|_| away > 0 && !self.traced.is_told) {
             self.traced.is_told = true;
-            let others = self
-                .shared
-                .frames_total()
-                .saturating_sub(u64::from(self.budget));
-            let mib = |pages: u64| (pages * PAGE as u64).div_ceil(1 << 20);
-            say(&format!(
-                "{} ({}): process {tracer} looks into it, and can't see the {} MiB that are out of \
-                 memory; `tidemark ctl budget {}M` brings them in within seconds",
-                self.setup.name,
-                pid(),
-                mib(away),
-                mib(others + needed) + 1,
-            ));
+            self.say_what_helps(tracer, away, needed);
         }
+    }
+
+    /// Says what process `tracer` can't see, and what helps.
+    fn say_what_helps(&self, tracer: u32, away: u64, needed: u64) {
+        let total = self.shared.frames_total();
+        let wanted = total.saturating_sub(u64::from(self.budget)) + needed;
+        let mib = |pages: u64| (pages * PAGE as u64).div_ceil(1 << 20);
+        let budget = mib(wanted) + 1;
+        let helps = match wanted + 256 <= self.shared.frames_max() {
+            true => format!("`tidemark ctl budget {budget}M` brings them in within seconds"),
+            false => format!(
+                "run it with `--memory-max {budget}M`: then `tidemark ctl budget {budget}M` brings \
+                 them in"
+            ),
+        };
+        say(&format!(
+            "{} ({}): process {tracer} looks into it, and can't see the {} MiB that are out of \
+             memory; {helps}",
+            self.setup.name,
+            pid(),
+            mib(away),
+        ));
     }
 }
