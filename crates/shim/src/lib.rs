@@ -225,6 +225,8 @@ fn start(setup: Setup) -> Result<(), Trouble> {
 /// The stack slots are filled in and free.
 unsafe fn start_threads(entry: extern "C" fn() -> !) -> Result<(), tidemark_live::sys::Errno> {
     STAGE.store(STARTING, Ordering::Release);
+    // That of a parent may be cut.
+    LEADER.reset();
     // SAFETY: nobody writes to the stack slots once they are made.
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");

@@ -185,8 +185,13 @@ unsafe fn clone_orphan(
     if middle < 0 {
         return middle;
     }
-    // SAFETY: takes no pointers that it uses.
-    while unsafe { libc::waitpid(middle as i32, std::ptr::null_mut(), libc::__WALL) } < 0 {
+    // Not by way of the C library's function, which is the program's to replace.
+    let wait = || {
+        let none = std::ptr::null_mut::<u8>();
+        // SAFETY: takes no pointers that it uses.
+        unsafe { libc::syscall(libc::SYS_wait4, middle, none, libc::__WALL, none) }
+    };
+    while wait() < 0 {
         // SAFETY: the calling thread's error number.
         if unsafe { *libc::__errno_location() } != libc::EINTR {
             break;

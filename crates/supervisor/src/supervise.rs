@@ -87,7 +87,7 @@ pub fn ending_of(status: ExitStatus) -> Ending {
 }
 
 /// Lets this process, and not the program, open as many files as it may: each process of the tree
-/// takes two.
+/// takes three.
 fn raise_files_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let most = getrlimit(Resource::Nofile).maximum;

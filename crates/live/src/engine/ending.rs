@@ -16,6 +16,10 @@ use crate::sys::{program, tasks};
 
 /// The interval at which a program is looked at whose first thread is on its way out, ...
 const LEAVING_NS: u64 = 1_000_000;
+/// ... so many times, ...
+const LEAVING_LOOKS: u32 = 100;
+/// ... a program whose other threads go on without it, ...
+const GONE_NS: u64 = 20_000_000;
 /// ... and one that gives no sign: a program may have taken its lifeline away.
 const QUIET_NS: u64 = 200_000_000;
 
@@ -28,6 +32,8 @@ pub(super) struct Ending {
     next_look: Time,
     /// It was cut when it was last looked at.
     was_cut: bool,
+    /// The number of looks since.
+    looks: u32,
 }
 
 impl Ending {
@@ -37,6 +43,7 @@ impl Ending {
             tasks: tasks::open().ok(),
             next_look: Time(0),
             was_cut: false,
+            looks: 0,
         }
     }
 
@@ -58,7 +65,9 @@ impl Engine {
         }
         self.ending.was_cut = is_cut;
         let has_executed = match &self.ending.tasks {
-            Some(list) if is_cut => !tasks::is_leader_exiting(list),
+            Some(list) if is_cut => {
+                !tasks::is_leader_exiting(list) && program::has_other_memory() != Some(false)
+            }
             _ => program::has_other_memory() == Some(true),
         };
         if has_executed || program::await_end(0) {
@@ -67,8 +76,10 @@ impl Engine {
         if !is_cut {
             self.look_for_tracer();
         }
+        self.ending.looks = if is_cut { self.ending.looks + 1 } else { 0 };
         let pause_ns = match is_cut {
-            true => LEAVING_NS,
+            true if self.ending.looks < LEAVING_LOOKS => LEAVING_NS,
+            true => GONE_NS,
             false => self.bring(QUIET_NS),
         };
         self.ending.next_look = now.after_ns(pause_ns);
