@@ -1,5 +1,5 @@
-//! Entering namespaces, of which one kind is closed to a process that shares its memory with
-//! another, as each program does here with its engine.
+//! Calls that the kernel refuses to a process that shares its memory with another, as each program
+//! does here with its engine: to enter a time namespace, and to stop sharing.
 
 use std::ffi::{CStr, c_int, c_long};
 
@@ -9,8 +9,31 @@ use crate::forks::note_error;
 use crate::hooks::keeping_errno;
 use crate::{REQUESTS, filters, system_call};
 
+/// The parts that a program shares with its engine, as far as `unshare` asks about them.
+const SHARED: c_long = (libc::CLONE_VM | libc::CLONE_SIGHAND) as c_long;
 /// The kernel's answer to a process that may not enter since it is not alone with its memory.
 const REFUSED: c_long = -(libc::EUSERS as c_long);
+
+/// Interposes `unshare`.
+///
+/// # Safety
+/// As for the C library's `unshare`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    unshare_by_call(libc::SYS_unshare, flags.into()) as c_int
+}
+
+/// The system call `unshare`, as `syscall` is given it. A program of one thread that is to share
+/// nothing with others but its engine shares nothing by its own lights.
+pub(crate) extern "C" fn unshare_by_call(_: c_long, flags: c_long) -> c_long {
+    // SAFETY: the caller's system call, which takes no pointer.
+    let call = |flags: c_long| unsafe { system_call(libc::SYS_unshare, [flags, 0, 0, 0, 0]) };
+    note_error(match flags & SHARED {
+        0 => call(flags),
+        _ if filters::are_set() || !REQUESTS.has_engine() => call(flags),
+        _ => call(flags & !SHARED | libc::CLONE_THREAD as c_long),
+    })
+}
 
 /// Interposes `setns`.
 ///

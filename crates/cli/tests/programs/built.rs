@@ -62,10 +62,14 @@ impl Built {
         child::run(command, &self.scratch.join("native"), LIMIT)
     }
 
-    /// Runs it in 8 MiB, with these options of `tidemark run`.
+    /// Runs it in 8 MiB, with these options of `tidemark run`, which may say otherwise.
     pub fn run_managed(&self, options: &[&str], ways: &[&str]) -> Outcome {
         let mut command = Command::new(needs::tidemark());
-        command.args(["run", "--memory", "8M"]).args(options);
+        command.arg("run");
+        if !options.contains(&"--memory") {
+            command.args(["--memory", "8M"]);
+        }
+        command.args(options);
         command.arg("--").arg(&self.path).args(ways);
         child::run(command, &self.scratch.join("out"), LIMIT)
     }

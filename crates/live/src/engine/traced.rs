@@ -5,10 +5,13 @@
 //! for all of it, and otherwise a line says how much would do. The helper touches the pages, as a
 //! thread of the program would.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use tidemark_core::time::Time;
 
 use super::trouble::pid;
-use super::{Engine, address_of, page_of, say};
+use super::{Engine, page_of, pages_in, say};
+use crate::shared::Counter;
 use crate::sys::{PAGE, status};
 
 /// The interval at which it is looked whether there is a debugger, ...
@@ -31,6 +34,8 @@ pub(super) struct Traced {
     /// Until when what is out is brought in.
     until: Option<Time>,
     is_told: bool,
+    /// Nothing was out when all was brought in last.
+    is_whole: bool,
     /// What is to be brought in yet.
     runs: Vec<(usize, usize)>,
 }
@@ -69,6 +74,37 @@ impl Engine {
     }
 
     fn plan_bringing(&mut self, tracer: Option<u32>) {
+        let others = u64::from(self.beside) + self.resident_in_others();
+        let wanted = |pages: u64| others + pages + (pages / ROOM_PART).max(ROOM_PAGES);
+        let (known, away, runs) = self.collect_away();
+        let whole: u64 = self
+            .managed
+            .iter()
+            .map(|(start, end)| pages_in(start, end))
+            .sum();
+        let total = self.shared.frames_total();
+        if wanted(whole) <= total {
+            // A debugger can't see what was never touched, either, nor what lies beside it.
+            self.traced.runs = self.managed.iter().collect();
+        } else if wanted(known) <= total {
+            self.traced.runs = runs;
+        } else if let Some(tracer) = tracer.filter(|_| away > 0 && !self.traced.is_told) {
+            self.traced.is_told = true;
+            let pages = if whole <= 2 * known { whole } else { known };
+            self.say_what_helps(tracer, away, wanted(pages));
+        }
+        if self.traced.runs.is_empty() {
+            return;
+        }
+        if away == 0 && self.traced.is_whole {
+            self.traced.runs.clear();
+        }
+        self.traced.is_whole = away == 0;
+    }
+
+    /// The number of pages that hold something, of those among them that are out of memory, and
+    /// where these are.
+    fn collect_away(&self) -> (u64, u64, Vec<(usize, usize)>) {
         let (mut runs, mut known, mut away) = (Vec::<(usize, usize)>::new(), 0, 0);
         for (start, end) in self.managed.iter() {
             for address in (start..end).step_by(PAGE) {
@@ -83,25 +119,26 @@ impl Engine {
                 }
                 away += 1;
                 match runs.last_mut() {
-                    Some(run) if run.1 == address_of(at) => run.1 += PAGE,
+                    Some(run) if run.1 == address => run.1 += PAGE,
                     _ => runs.push((address, address + PAGE)),
                 }
             }
         }
-        let needed = known + (known / ROOM_PART).max(ROOM_PAGES);
-        let has_room = needed <= u64::from(self.budget.saturating_sub(self.beside));
-        if has_room {
-            self.traced.runs = runs;
-        } else if let Some(tracer) = tracer.filter(|_| away > 0 && !self.traced.is_told) {
-            self.traced.is_told = true;
-            self.say_what_helps(tracer, away, needed);
-        }
+        (known, away, runs)
     }
 
-    /// Says what process `tracer` can't see, and what helps.
-    fn say_what_helps(&self, tracer: u32, away: u64, needed: u64) {
-        let total = self.shared.frames_total();
-        let wanted = total.saturating_sub(u64::from(self.budget)) + needed;
+    /// The pages that the other processes of the run have in memory.
+    fn resident_in_others(&self) -> u64 {
+        let own = self.record();
+        let others = self.shared.processes().filter(|(index, _)| *index != own);
+        let resident = |process: &crate::shared::Process<'_>| {
+            process.counter(Counter::FramesResident).load(Relaxed)
+        };
+        others.map(|(_, process)| resident(&process)).sum()
+    }
+
+    /// Says what process `tracer` can't see, and that a budget of `wanted` pages helps.
+    fn say_what_helps(&self, tracer: u32, away: u64, wanted: u64) {
         let mib = |pages: u64| (pages * PAGE as u64).div_ceil(1 << 20);
         let budget = mib(wanted) + 1;
         let helps = match wanted + 256 <= self.shared.frames_max() {
