@@ -348,7 +348,7 @@ pub fn hear(connection: BorrowedFd<'_>) -> io::Result<Heard> {
     Ok(heard)
 }
 
-/// What an engine says after its hello, beside that its record is worth a look.
+/// The message of an engine after its hello, beside that its record is worth a look.
 #[derive(Debug, Default)]
 pub struct Heard {
     /// The other end has gone.

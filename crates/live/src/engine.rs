@@ -1,4 +1,4 @@
-//! The engine: one thread inside the program that serves its page faults.
+//! The engine: one thread, in the program's memory, that serves its page faults.
 //!
 //! It owns the core, the machine and the store. Everything that happens comes to its loop
 //! ([`turn`]): faults and changes of the address space from the userfaultfd, finished transfers,
@@ -16,9 +16,9 @@
 //! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
 //! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which
 //! pages are touched, [`neighbours`] finds first touches many at a time, [`outside`] keeps what the
-//! kernel holds and memory has no room for, [`step`] keeps the program in step, [`parking`] holds it, [`ending`] sees it go, [`wipe`] has
-//! memory read as zeros in children, [`traced`] shows it to debuggers, [`map`] draws where its pages are, [`trouble`] says what went
-//! wrong.
+//! kernel holds and memory has no room for, [`step`] keeps the program in step, [`parking`] holds
+//! it, [`ending`] sees it go, [`wipe`] has memory read as zeros in children, [`traced`] shows it to
+//! debuggers, [`map`] draws where its pages are, [`trouble`] says what went wrong.
 
 mod adopt;
 mod asks;

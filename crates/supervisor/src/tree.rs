@@ -14,8 +14,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Signal, pidfd_send_signal};
-use serde::{Deserialize, Serialize};
 use tidemark_live::control::{self, Grant, Hello};
 use tidemark_live::shared::{Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_partition::measures::{Measures, Meter};
@@ -30,9 +28,10 @@ use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
+pub use self::state::MemberState;
 use self::turns::Turns;
 use crate::acceptance::Acceptance;
-use crate::departures::{Departure, is_leaving, is_over};
+use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
 use crate::jobs::JobServer;
 use crate::peers::{self, Peer};
@@ -44,6 +43,7 @@ use crate::{record, swap};
 
 mod children;
 mod jobs;
+mod leaving;
 mod load;
 mod map;
 mod measuring;
@@ -52,6 +52,7 @@ mod orders;
 mod outage;
 mod pace;
 mod size;
+mod state;
 mod suspensions;
 mod turns;
 
@@ -66,9 +67,6 @@ const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
 /// The time that a fresh connection may take to say hello. Engines say it at once.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
-
-/// The time that an engine may take to leave when its program has gone.
-const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 
 /// The processes of a run.
 pub struct Tree {
@@ -152,26 +150,6 @@ pub struct Books {
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
     pub told: Vec<String>,
-}
-
-/// The state of a member, beside its connection, when it is handed over.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct MemberState {
-    pid: u32,
-    /// The record its parent claimed for it, if it was forked.
-    claimed: Option<u32>,
-    /// Its record, if it has been answered.
-    record: Option<u32>,
-    given: u64,
-    /// Its engine's reference to its memory comes with its connection.
-    has_memory: bool,
-}
-
-impl MemberState {
-    /// The number of files that come with it.
-    pub fn files(&self) -> usize {
-        1 + usize::from(self.has_memory)
-    }
 }
 
 impl Tree {
@@ -462,18 +440,6 @@ impl Tree {
         }
     }
 
-    /// Ends the program at `place`, whose connection is over, if it still needs its engine.
-    fn end_abandoned(&mut self, place: usize) {
-        let member = &self.members[place];
-        if member.end_program() {
-            self.notes.push(format!(
-                "the engine of process {} was ended, and the process with it: its memory was out of \
-                 reach",
-                member.hello.pid
-            ));
-        }
-    }
-
     /// Takes in a process that has just connected.
     fn handle_connection(&mut self) {
         // A process that has gone again, or talks nonsense, is no concern of the run.
@@ -729,44 +695,6 @@ impl Member {
 
     fn is_answered(&self) -> bool {
         self.record.is_some()
-    }
-
-    /// Takes in what the engine says, and whether the other end has gone.
-    fn hear(&mut self) -> bool {
-        use std::io::ErrorKind::{Interrupted, WouldBlock};
-        match control::hear(self.connection.as_fd()) {
-            Err(error) => ![WouldBlock, Interrupted].contains(&error.kind()),
-            Ok(heard) => {
-                self.has_left |= heard.leaves;
-                if let Some(line) = heard.line() {
-                    eprint!("{line}");
-                }
-                self.memory = heard.memory.or(self.memory.take());
-                heard.is_over
-            }
-        }
-    }
-
-    /// Takes in all that an engine says until its end, which is awaited: its program has gone.
-    fn hear_out(&mut self) {
-        let end = Instant::now() + LEAVING_LIMIT;
-        while self.memory.is_some() && !self.hear() {
-            let left = end.saturating_duration_since(Instant::now());
-            let mut files = [PollFd::new(&self.connection, PollFlags::IN)];
-            if left.is_zero() || !matches!(poll(&mut files, Some(&timespec(left))), Ok(1..)) {
-                return;
-            }
-        }
-    }
-
-    /// Ends a program whose engine has been ended: nobody brings its pages any more. Says whether
-    /// there was one.
-    fn end_program(&self) -> bool {
-        let life = self.peer.life.as_ref();
-        let is_abandoned = self.memory.is_some() && !self.has_left;
-        // The first of a namespace takes all others with it when it goes.
-        let life = life.filter(|life| is_abandoned && !is_over(life) && !is_leaving(self.peer.pid));
-        life.is_some_and(|life| pidfd_send_signal(life, Signal::KILL).is_ok())
     }
 
     /// Answers the hello. False if the process can't be taken in, or has gone.

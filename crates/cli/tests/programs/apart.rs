@@ -83,8 +83,8 @@ fn found_a11_programs_with_a_map_of_memory_run_unmanaged_and_say_so() {
             return;
         };
         let reason = format!(
-            "tidemark: the program is built with `-fsanitize={option}`, whose map of memory can't be \
-             managed; it runs unmanaged\n"
+            "tidemark: the program is built with `-fsanitize={option}`, whose map of memory can't \
+             be managed; it runs unmanaged\n"
         );
         let outcome = program.run_managed(&[], &[]);
         outcome.expect_success(option);

@@ -27,7 +27,7 @@ const ROOM_PART: u64 = 16;
 /// ... and the least.
 const ROOM_PAGES: u64 = 128;
 
-/// What is known of debuggers.
+/// The state of debuggers, as far as they are known.
 #[derive(Default)]
 pub(super) struct Traced {
     next_look: Time,
@@ -36,7 +36,7 @@ pub(super) struct Traced {
     is_told: bool,
     /// Nothing was out when all was brought in last.
     is_whole: bool,
-    /// What is to be brought in yet.
+    /// The ranges that are to be brought in yet.
     runs: Vec<(usize, usize)>,
 }
 

@@ -1,7 +1,7 @@
 //! The program, seen from its engine: the process whose memory both share.
 //!
-//! There `getpid` and `/proc/self` are the engine's. What is known here was noted on a thread of the
-//! program before that started the engine.
+//! There `getpid` and `/proc/self` are the engine's. What is known here was noted on a thread of
+//! the program, before that started the engine.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
