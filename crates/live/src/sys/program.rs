@@ -5,7 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
@@ -28,8 +28,6 @@ static CONTROL: AtomicI32 = AtomicI32::new(NONE);
 static IS_STARTING: AtomicBool = AtomicBool::new(false);
 /// Tells of the program's end; there, too.
 static LIFE: AtomicI32 = AtomicI32::new(NONE);
-/// Differs from process to process, and is found only in memory that is shared with the engine.
-static MARK: AtomicU64 = AtomicU64::new(0);
 
 const NONE: i32 = i32::MIN;
 
@@ -70,8 +68,6 @@ pub fn begin_engine(has_files: bool) -> Result<(), Errno> {
     let program = Pid::from_raw(NUMBER.load(Ordering::Relaxed) as i32).ok_or(Errno::SRCH)?;
     let life = pidfd_open(program, PidfdFlags::empty())?;
     LIFE.store(life.into_raw_fd(), Ordering::Relaxed);
-    let mark = u64::from(own()) << 32 | u64::from(number_of(program));
-    MARK.store(mark ^ time_ns(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
     ENGINE.store(own(), Ordering::Release);
     IS_STARTING.store(has_files, Ordering::Relaxed);
     Ok(())
@@ -198,28 +194,12 @@ pub fn await_end(limit_ns: u64) -> bool {
 /// Returns true if the program's process has other memory by now: it has executed another program.
 /// `None` if it can't be told. Engine only.
 pub fn has_other_memory() -> Option<bool> {
-    let mut found = 0u64;
-    let local = libc::iovec {
-        iov_base: (&raw mut found).cast(),
-        iov_len: size_of::<u64>(),
-    };
-    let remote = libc::iovec {
-        iov_base: MARK.as_ptr().cast(),
-        iov_len: size_of::<u64>(),
-    };
-    // SAFETY: `local` names a live number; `remote` is checked by the kernel.
-    let (read, error) = unsafe {
-        let (local, remote) = (&raw const local, &raw const remote);
-        let (number, one) = (number(), 1usize);
-        let call = libc::SYS_process_vm_readv;
-        let read = libc::syscall(call, number, local, one, remote, one, 0usize);
-        (read, *libc::__errno_location())
-    };
-    match (read, error) {
-        (8, _) => Some(found != MARK.load(Ordering::Relaxed)),
-        (_, libc::EFAULT) => Some(true),
-        _ => None,
-    }
+    /// `KCMP_VM` of the kernel's `include/uapi/linux/kcmp.h`.
+    const MEMORY: i32 = 1;
+    let (own, program) = (own(), number());
+    // SAFETY: takes no pointers.
+    let answer = unsafe { libc::syscall(libc::SYS_kcmp, own, program, MEMORY, 0usize, 0usize) };
+    (answer >= 0).then_some(answer != 0)
 }
 
 /// Sends the program a signal. Engine only.
