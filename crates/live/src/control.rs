@@ -81,6 +81,12 @@ pub const GRANT_BYTES: usize = 32;
 
 const HELLO_MAGIC: u32 = u32::from_le_bytes(*b"TMhi");
 const EXEC_MAGIC: u32 = u32::from_le_bytes(*b"TMex");
+/// After the hello a byte says what an engine has to say. That it [leaves](leave), ...
+const LEAVES: u8 = 2;
+/// ... and that a file comes with it.
+const SHARES: u8 = 3;
+/// ... which may be a line to write.
+const SAYS: u8 = 4;
 const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
 const VERSION: u32 = 1;
 const NO_INDEX: u32 = u32::MAX;
@@ -223,6 +229,18 @@ pub struct GrantFiles {
 /// Connects to the supervisor and introduces this process. What it answers is to be
 /// [awaited](await_grant).
 pub fn greet(socket: &Path, hello: Hello) -> io::Result<OwnedFd> {
+    let connection = open_connection(socket)?;
+    introduce(connection.as_fd(), hello)?;
+    Ok(connection)
+}
+
+/// Introduces the program at a connection that it has opened.
+pub fn introduce(connection: BorrowedFd<'_>, hello: Hello) -> io::Result<()> {
+    send(connection, &hello.to_bytes(), &[])
+}
+
+/// Connects the calling process to the supervisor, to whom the kernel tells its number.
+pub fn open_connection(socket: &Path) -> io::Result<OwnedFd> {
     let connection = new_socket()?;
     let limit = Some(std::time::Duration::from_secs(10));
     rustix::net::sockopt::set_socket_timeout(
@@ -231,7 +249,6 @@ pub fn greet(socket: &Path, hello: Hello) -> io::Result<OwnedFd> {
         limit,
     )?;
     connect(&connection, &SocketAddrUnix::new(socket)?)?;
-    send(connection.as_fd(), &hello.to_bytes(), &[])?;
     Ok(connection)
 }
 
@@ -330,6 +347,81 @@ pub fn poke(connection: BorrowedFd<'_>) -> io::Result<()> {
         // A full buffer holds pokes enough to wake it.
         Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Says that the engine leaves since its program has left its memory, and so may go on without it.
+/// Engine only.
+pub fn leave(connection: BorrowedFd<'_>) {
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    // A supervisor that does not hear it has gone, or ends a program that has ended.
+    let _ = rustix::net::send(connection, &[LEAVES], flags);
+}
+
+/// Gives the supervisor a reference to the program's userfaultfd: as long as one is there, pages
+/// that are missing are waited for, and do not read as zeros. Engine only.
+pub fn share_memory(connection: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> io::Result<()> {
+    send(connection, &[SHARES], &[memory])
+}
+
+/// Has the supervisor write a line for an engine that can't reach its program's standard error:
+/// the program may be one that the kernel lets nobody look into. Engine only.
+pub fn say(connection: BorrowedFd<'_>, line: &[u8]) -> io::Result<()> {
+    let file = rustix::fs::memfd_create(c"line", rustix::fs::MemfdFlags::CLOEXEC)?;
+    rustix::io::write(&file, line)?;
+    send(connection, &[SAYS], &[file.as_fd()])
+}
+
+/// Takes in what an engine says after its hello. Supervisor only.
+pub fn hear(connection: BorrowedFd<'_>) -> io::Result<Heard> {
+    let mut bytes = [0; 64];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let read = recvmsg(
+        connection,
+        &mut [IoSliceMut::new(&mut bytes)],
+        &mut ancillary,
+        flags,
+    )?;
+    let mut heard = Heard {
+        is_over: read.bytes == 0,
+        leaves: bytes[..read.bytes].contains(&LEAVES),
+        memory: None,
+        line: None,
+    };
+    // What comes with a file is not read together with what follows it.
+    let is_line = bytes[..read.bytes].contains(&SAYS);
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(files) = message {
+            match is_line {
+                true => heard.line = files.last(),
+                false => heard.memory = files.last(),
+            }
+        }
+    }
+    Ok(heard)
+}
+
+/// The message of an engine after its hello, beside that its record is worth a look.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// The other end has gone.
+    pub is_over: bool,
+    /// The engine [leaves](leave).
+    pub leaves: bool,
+    /// A reference to the program's userfaultfd.
+    pub memory: Option<OwnedFd>,
+    /// A file with a line that the engine [says](say).
+    pub line: Option<OwnedFd>,
+}
+
+impl Heard {
+    /// The line that the engine says.
+    pub fn line(&self) -> Option<String> {
+        let mut text = [0; 1024];
+        let count = rustix::io::pread(self.line.as_ref()?, &mut text, 0).ok()?;
+        Some(String::from_utf8_lossy(&text[..count]).into_owned())
     }
 }
 

@@ -1,4 +1,4 @@
-//! The engine: one thread inside the program that serves its page faults.
+//! The engine: one thread, in the program's memory, that serves its page faults.
 //!
 //! It owns the core, the machine and the store. Everything that happens comes to its loop
 //! ([`turn`]): faults and changes of the address space from the userfaultfd, finished transfers,
@@ -16,13 +16,11 @@
 //! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
 //! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which
 //! pages are touched, [`neighbours`] finds first touches many at a time, [`outside`] keeps what the
-//! kernel holds and memory has no room for, [`step`] keeps the program in step, [`aside`] leaves it
-//! alone for a moment, [`parking`] holds it, [`ending`] sees its last thread go, [`wipe`] has
-//! memory read as zeros in children, [`map`] draws where its pages are, [`trouble`] says what went
-//! wrong.
+//! kernel holds and memory has no room for, [`step`] keeps the program in step, [`parking`] holds
+//! it, [`ending`] sees it go, [`wipe`] has memory read as zeros in children, [`traced`] shows it to
+//! debuggers, [`map`] draws where its pages are, [`trouble`] says what went wrong.
 
 mod adopt;
-mod aside;
 mod asks;
 mod budget;
 mod changes;
@@ -41,6 +39,7 @@ mod publish;
 mod sampling;
 mod start;
 mod step;
+mod traced;
 mod trouble;
 mod turn;
 mod wipe;
@@ -73,7 +72,6 @@ use crate::sys::PAGE;
 use crate::sys::uffd::Messages;
 
 use self::adopt::Adoption;
-use self::aside::Aside;
 use self::budget::Asking;
 use self::changes::Changes;
 use self::ending::Ending;
@@ -84,6 +82,7 @@ use self::outside::Outside;
 use self::place::Place;
 use self::publish::{Before, Gauges};
 use self::sampling::Sampling;
+use self::traced::Traced;
 
 /// The engine of one process.
 pub struct Engine {
@@ -107,7 +106,7 @@ pub struct Engine {
     freeze: Freeze,
     place: Place,
     ending: Ending,
-    aside: Aside,
+    traced: Traced,
     gauges: Gauges,
     /// The tables of a forked child from its parent's past.
     before: Before,

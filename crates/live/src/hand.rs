@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::sys::lifeline::Lifeline;
-use crate::sys::{futex, memory, thread};
+use crate::sys::{futex, memory, program, thread};
 
 /// The time for which the engine waits for its hand while a fault waits for the engine. Only a
 /// fault of its own takes longer than the copying.
@@ -24,10 +24,17 @@ const WAIT_LIMIT_MOST: Duration = Duration::from_secs(2);
 /// The interval at which it looks whether one does.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
+/// The time for which it waits at a time for the program to end whose first thread has.
+const LEAVING_NS: u64 = 20_000_000;
+/// The time that the engine has to leave when it has.
+const LEAVING_LIMIT: Duration = Duration::from_millis(200);
+
 /// A request to the hand, and its progress.
 pub struct Hand {
     start: AtomicUsize,
     bytes: AtomicUsize,
+    /// True if they are to be touched, and need not be this process's own.
+    is_read: AtomicBool,
     /// The number of requests ...
     asked: AtomicU32,
     /// ... and done.
@@ -46,6 +53,7 @@ impl Hand {
         Hand {
             start: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
+            is_read: AtomicBool::new(false),
             asked: AtomicU32::new(0),
             done: AtomicU32::new(0),
             works: AtomicU32::new(0),
@@ -84,12 +92,30 @@ impl Hand {
         if !self.await_done(asked, &is_too_long) {
             return false;
         }
+        let asked = self.ask(start, bytes, false);
+        self.await_done(asked, &is_too_long)
+    }
+
+    /// Has the pages of a range touched, and does not wait for that. False if there is nobody to do
+    /// it, or something else is being done. Engine only.
+    pub fn touch(&self, start: usize, bytes: usize) -> bool {
+        let asked = self.asked.load(Ordering::Acquire);
+        let is_busy = self.done.load(Ordering::Acquire) != asked;
+        if is_busy || self.thread().is_none() || self.is_ending.load(Ordering::Acquire) {
+            return false;
+        }
+        self.ask(start, bytes, true);
+        true
+    }
+
+    fn ask(&self, start: usize, bytes: usize, is_read: bool) -> u32 {
         self.start.store(start, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
-        let asked = asked.wrapping_add(1);
+        self.is_read.store(is_read, Ordering::Relaxed);
+        let asked = self.asked.load(Ordering::Acquire).wrapping_add(1);
         self.asked.store(asked, Ordering::Release);
         futex::wake(&self.asked, 1);
-        self.await_done(asked, &is_too_long)
+        asked
     }
 
     /// Waits until so many requests are done. False if that `is_too_long` a wait.
@@ -138,20 +164,28 @@ impl Hand {
     }
 
     /// Works until it is to [end](Self::end), on a thread of its own. Calls `tell` once when
-    /// `leader` is cut.
-    pub fn run(&self, leader: &Lifeline, tell: impl Fn()) {
+    /// `leader` is cut, and when `call` changes.
+    pub fn run(&self, leader: &Lifeline, call: &AtomicU32, tell: impl Fn()) {
         self.set_thread(thread::current());
-        let mut has_told = false;
+        let (mut has_told, mut heard) = (false, call.load(Ordering::Acquire));
         while !self.is_ending.load(Ordering::Acquire) {
-            let (asked, held) = (
+            let (asked, held, called) = (
                 self.asked.load(Ordering::Acquire),
                 leader.word().load(Ordering::Acquire),
+                call.load(Ordering::Acquire),
             );
+            if called != heard {
+                heard = called;
+                tell();
+            }
             if self.done.load(Ordering::Acquire) != asked {
                 let start = self.start.load(Ordering::Relaxed);
                 let bytes = self.bytes.load(Ordering::Relaxed);
                 // Pages that are gone by now need nothing.
-                let _ = memory::populate_for_writing(start, bytes);
+                let _ = match self.is_read.load(Ordering::Relaxed) {
+                    true => memory::populate_for_reading(start, bytes),
+                    false => memory::populate_for_writing(start, bytes),
+                };
                 self.done.store(asked, Ordering::Release);
                 futex::wake(&self.done, 1);
             }
@@ -159,8 +193,16 @@ impl Hand {
                 has_told = true;
                 tell();
             }
-            let words = [(&self.asked, asked), (leader.word(), held)];
-            futex::wait_for_either(words, Duration::from_secs(60));
+            if has_told && program::is_engine() && program::await_end(LEAVING_NS) {
+                // The engine leaves by itself, if it can: the program may have ended in the midst
+                // of what the engine waits for.
+                std::thread::sleep(LEAVING_LIMIT);
+                program::leave();
+            }
+            let words = [(&self.asked, asked), (leader.word(), held), (call, called)];
+            if !has_told || !program::is_engine() {
+                futex::wait_for_any(words, Duration::from_secs(60));
+            }
         }
         self.works.store(0, Ordering::Release);
     }
@@ -180,6 +222,7 @@ mod tests {
 
     static HAND: Hand = Hand::new();
     static LEADER: Lifeline = Lifeline::new();
+    static CALL: AtomicU32 = AtomicU32::new(0);
 
     #[test]
     fn a_hand_populates_and_says_when_it_is_done() {
@@ -187,7 +230,7 @@ mod tests {
         memory.set(PAGE, 7);
         assert!(!HAND.make_own(memory.start(), PAGE, || false));
         let (say, hear) = std::sync::mpsc::channel();
-        let hand = std::thread::spawn(move || HAND.run(&LEADER, || say.send(()).unwrap()));
+        let hand = std::thread::spawn(move || HAND.run(&LEADER, &CALL, || say.send(()).unwrap()));
         while HAND.thread().is_none() {
             std::thread::yield_now();
         }

@@ -459,16 +459,9 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
-    /// Has the thread behind the hand end.
-    pub fn end_hand(&self) {
-        if let Some(hand) = self.hand {
-            hand.end();
-        }
-    }
-
-    /// The thread behind the hand.
-    pub fn hands_thread(&self) -> Option<u32> {
-        self.hand.and_then(Hand::thread)
+    /// Has the hand touch a range, as the program would. False if it has something else to do.
+    pub fn touch_by_hand(&self, start: usize, bytes: usize) -> bool {
+        self.hand.is_some_and(|hand| hand.touch(start, bytes))
     }
 
     /// The counts of its work so far.

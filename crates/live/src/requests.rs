@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::sys::{futex, signal};
+use crate::sys::{Errno, futex, program, signal};
 
 const SLOTS: usize = 64;
 
@@ -95,18 +95,8 @@ pub enum Ask {
     Finish,
     /// The program is about to leave its memory: write what is logged.
     CatchUp,
-    /// The calling thread, the program's only one, wants to be alone for a moment: come to rest,
-    /// and send what files there are. Answers zero, as after nothing, if that can't be.
-    StepAside {
-        /// The number of the socket in the program's table; less than zero: the files are there.
-        socket: RawFd,
-    },
-    /// Answers one if the program has no thread but its first.
-    IsAlone,
     /// The program looks at the processors that its threads may use: confine none for now.
     Release,
-    /// The engine's thread is to end, which has stepped aside.
-    Depart,
 }
 
 struct Slot {
@@ -136,6 +126,8 @@ pub struct Requests {
     engine: AtomicU32,
     /// The number of the timer that is its doorbell; less than zero: a signal is.
     timer: AtomicI32,
+    /// Changed to have the engine called by its helper.
+    call: AtomicU32,
     /// The process it belongs to. A child that was forked by a system call of its own has a copy
     /// of this table, and no engine.
     process: AtomicU32,
@@ -155,6 +147,7 @@ impl Requests {
             slots: [const { Slot::new() }; SLOTS],
             engine: AtomicU32::new(0),
             timer: AtomicI32::new(-1),
+            call: AtomicU32::new(0),
             process: AtomicU32::new(0),
             is_thawing: AtomicU32::new(0),
         }
@@ -164,7 +157,7 @@ impl Requests {
     /// Zero: nobody answers.
     pub fn set_engine(&self, thread: u32, timer: Option<RawFd>) {
         self.timer.store(timer.unwrap_or(-1), Ordering::Release);
-        self.process.store(own_process(), Ordering::Release);
+        self.process.store(program::number(), Ordering::Release);
         self.engine.store(thread, Ordering::Release);
     }
 
@@ -259,10 +252,23 @@ impl Requests {
         self.ring(self.engine());
     }
 
+    /// The word that changes when the engine is to be [alerted](Self::alert), by one who may.
+    pub fn call(&self) -> &AtomicU32 {
+        &self.call
+    }
+
     /// Rings the doorbell. False if there is nobody to hear it.
     fn ring(&self, engine: u32) -> bool {
         match self.timer.load(Ordering::Acquire) {
-            ..0 => signal::ring(engine).is_ok(),
+            ..0 => match signal::ring(engine) {
+                // Another user by now than its engine is.
+                Err(Errno::PERM) => {
+                    self.call.fetch_add(1, Ordering::AcqRel);
+                    futex::wake(&self.call, 1);
+                    true
+                }
+                rung => rung.is_ok(),
+            },
             timer => {
                 // An engine whose timer the program has closed looks without being asked.
                 let _ = signal::ring_timer(timer);
@@ -356,9 +362,6 @@ fn pack(ask: Ask) -> (u32, u64, u64) {
         Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
         Ask::CatchUp => (7, 0, 0),
         Ask::Lock { start, bytes } => (8, start as u64, bytes as u64),
-        Ask::StepAside { socket } => (9, socket as u64, 0),
-        Ask::Depart => (10, 0, 0),
-        Ask::IsAlone => (11, 0, 0),
         Ask::Wipe { start, bytes } => (12, start as u64, bytes as u64),
         Ask::Keep { start, bytes } => (13, start as u64, bytes as u64),
         Ask::LendFolder { socket } => (14, socket as u64, 0),
@@ -390,11 +393,6 @@ fn unpack(kind: u32, first: u64, second: u64) -> Ask {
             start: first as usize,
             bytes: second as usize,
         },
-        9 => Ask::StepAside {
-            socket: first as RawFd,
-        },
-        10 => Ask::Depart,
-        11 => Ask::IsAlone,
         12 => Ask::Wipe {
             start: first as usize,
             bytes: second as usize,

@@ -234,29 +234,6 @@ impl SwapStore {
         Ok(())
     }
 
-    /// Ends the threads that carry bytes, if there are any. Nothing may be under way.
-    pub fn end_threads(&mut self) {
-        assert!(self.is_idle(), "nothing is under way");
-        if let Carrier::Workers(workers) = &mut self.carrier {
-            workers.end();
-        }
-    }
-
-    /// Closes what bytes are carried by, which is of the calling thread alone. Nothing may be under
-    /// way, and nothing can be asked for or waited for until it is [taken up](Self::take_up).
-    pub fn put_down(&mut self) {
-        assert!(self.is_idle(), "nothing is under way");
-        self.carrier = Carrier::Absent;
-        self.listened = [None; LISTENED_MAX];
-        self.heard = 0;
-    }
-
-    /// Has bytes carried again, for the calling thread.
-    pub fn take_up(&mut self, means: Means) -> Result<(), Errno> {
-        self.carrier = Carrier::at_first(means)?;
-        Ok(())
-    }
-
     /// Starts a transfer between `frames` and as many slots from `first` on. It goes on its way
     /// with the next [`submit`](Self::submit); the reply comes through
     /// [`next_reply`](Self::next_reply).
@@ -393,14 +370,6 @@ impl SwapStore {
     /// Hands over the next failure. Each failed reply has one.
     pub fn next_failure(&mut self) -> Option<Failure> {
         self.failures.pop_front()
-    }
-
-    /// The number of threads that carry its bytes.
-    pub fn threads(&self) -> u32 {
-        match &self.carrier {
-            Carrier::Ring(_) | Carrier::AtOnce(_) | Carrier::Absent => 0,
-            Carrier::Workers(workers) => workers.count(),
-        }
     }
 
     /// The file that can be read when something has finished; nothing before the first transfer.

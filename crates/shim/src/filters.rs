@@ -1,8 +1,7 @@
 //! Filters of system calls that a program sets for itself (`seccomp`).
 //!
-//! A filter holds for the thread that sets it, and for threads and children that come from there.
-//! The engine's threads have none, unless it is set for all threads of the process at once; then it
-//! would be their end. A program of one thread means the same without that.
+//! A filter holds for the thread that sets it, or for all threads of its process, and for threads
+//! and children that come from there. The engine is another process, and has none.
 //!
 //! What a filter permits is for the program to need: from then on nothing of ours makes a system
 //! call on the program's threads, and new mappings are found by the engine's own looks. A fork
@@ -10,22 +9,14 @@
 
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use tidemark_live::engine::say;
-use tidemark_live::requests::Ask;
 
 use crate::forks::note_error;
-use crate::hooks::keeping_errno;
 use crate::{REQUESTS, is_in_thread, system_call};
 
 const STRICT: c_long = libc::SECCOMP_SET_MODE_STRICT as c_long;
 const FILTER: c_long = libc::SECCOMP_SET_MODE_FILTER as c_long;
-/// For all threads of the process at once, ...
-const FOR_ALL: c_long = libc::SECCOMP_FILTER_FLAG_TSYNC as c_long;
-/// ... and with another error, should that fail.
-const FOR_ALL_ERROR: c_long = libc::SECCOMP_FILTER_FLAG_TSYNC_ESRCH as c_long;
-const ASK_LIMIT: Duration = Duration::from_secs(5);
 
 /// True if a thread of this process, or of one that it was forked from, has a filter.
 static IS_FILTERED: AtomicBool = AtomicBool::new(false);
@@ -68,18 +59,11 @@ pub(crate) extern "C" fn seccomp_by_call(
     flags: c_long,
     filter: c_long,
 ) -> c_long {
-    // SAFETY: the caller's system call, but for flags.
-    let call = |flags| unsafe { system_call(libc::SYS_seccomp, [operation, flags, filter, 0, 0]) };
-    let is_for_all = operation == FILTER && flags & FOR_ALL != 0 && filter != 0;
-    note_error(if is_for_all && REQUESTS.has_engine() {
-        match is_program_alone() {
-            true => setting(|| call(flags & !(FOR_ALL | FOR_ALL_ERROR))),
-            false => refuse(),
-        }
-    } else if [STRICT, FILTER].contains(&operation) {
-        setting(|| call(flags))
-    } else {
-        call(flags)
+    // SAFETY: the caller's system call, as it is.
+    let call = || unsafe { system_call(libc::SYS_seccomp, [operation, flags, filter, 0, 0]) };
+    note_error(match [STRICT, FILTER].contains(&operation) {
+        true => setting(call),
+        false => call(),
     })
 }
 
@@ -97,18 +81,4 @@ fn setting(call: impl FnOnce() -> c_long) -> c_long {
         IS_FILTERED.store(false, Ordering::Release);
     }
     answer
-}
-
-/// Returns true if the program has this thread alone.
-fn is_program_alone() -> bool {
-    // Who is filtered already can't ask.
-    !are_set() && keeping_errno(|| REQUESTS.ask(Ask::IsAlone, ASK_LIMIT)) == Some(1)
-}
-
-/// Refuses a filter for several threads, as a kernel does that knows none of that kind.
-fn refuse() -> c_long {
-    if !are_set() {
-        say("a filter for all threads at once is refused: the engine's are among them");
-    }
-    -c_long::from(libc::EINVAL)
 }

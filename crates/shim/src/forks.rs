@@ -15,7 +15,7 @@ use crate::hooks::{self, Readiness, find_original};
 use crate::thread::{self, block_signals};
 use crate::{REQUESTS, system_call};
 #[cfg(target_arch = "x86_64")]
-use crate::{alone, filters};
+use crate::{filters, spaces};
 
 /// The system call in the C library's `_Fork`, which `fork` calls when it has taken the locks of
 /// `malloc` and of streams. Answers as the kernel does.
@@ -284,8 +284,8 @@ pub unsafe extern "C" fn syscall() -> c_long {
         set_filter = const libc::PR_SET_SECCOMP,
         lock = sym crate::locks::lock_by_call,
         advise = sym crate::own::madvise_by_call,
-        unshare = sym alone::unshare_by_call,
-        setns = sym alone::setns_by_call,
+        unshare = sym spaces::unshare_by_call,
+        setns = sym spaces::setns_by_call,
         seccomp = sym filters::seccomp_by_call,
         prctl = sym filters::prctl_by_call,
         fork = sym fork_by_call,

@@ -6,8 +6,8 @@
 //!
 //! - [`hooks`] sees what must be known at once, and falls through to the original; [`sites`] are
 //!   where the C library calls the kernel by itself, [`growth`] is memory that comes in small steps,
-//!   [`forks`] the ways to fork, [`ends`] those to leave one's memory,
-//!   [`alone`] calls for processes of one thread, [`filters`] those that forbid calls.
+//!   [`forks`] the ways to fork, [`ends`] those to leave one's memory, [`spaces`] those to enter
+//!   namespaces, [`filters`] those that forbid calls.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
@@ -16,6 +16,7 @@
 //! - [`way`] is how the children of a program with another root reach the supervisor.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
+//! - [`unfit`] finds programs that can't have an engine.
 //! - [`heap`] is where everything in here allocates.
 //!
 //! # Rules
@@ -23,7 +24,6 @@
 //! 2. No function of the C library is called that maps or allocates, but in the constructor.
 //! 3. A panic ends the process with one line: a broken engine must not serve wrong pages.
 
-mod alone;
 mod awake;
 mod ends;
 mod environment;
@@ -40,8 +40,10 @@ mod own;
 mod processors;
 mod sigbus;
 mod sites;
+mod spaces;
 mod spawns;
 mod thread;
+mod unfit;
 mod way;
 
 use std::cell::UnsafeCell;
@@ -58,7 +60,7 @@ use tidemark_live::requests::Requests;
 use tidemark_live::stamp::{self, Stamp};
 use tidemark_live::sys::lifeline::Lifeline;
 use tidemark_live::sys::uffd::OpenError;
-use tidemark_live::sys::{files, futex, memory, signal};
+use tidemark_live::sys::{futex, memory, program, signal};
 
 use crate::awake::finishes_soon;
 use crate::thread::{Sharing, StackSlot};
@@ -96,6 +98,8 @@ const ABSENT: u32 = 2;
 /// The age at which a process gets its helper, unless that is needed sooner: many execute
 /// another program at once, or end.
 const HAND_AFTER: Duration = Duration::from_millis(20);
+/// The interval at which it is looked until then whether it does.
+const LEAVING_NS: u64 = 500_000;
 /// The time that the program waits for its engine to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
@@ -159,8 +163,20 @@ extern "C" fn construct() {
 
 /// Starts an engine, if the environment asks for one.
 fn begin() {
+    let unfit = || {
+        if environment::is_in_step() {
+            return None;
+        }
+        unfit::reason()
+    };
     let setup = match Setup::from_environment() {
         None => return,
+        Some(_) if let Some(reason) = unfit() => {
+            let line = format!("tidemark: the program {reason}; it runs unmanaged\n");
+            // SAFETY: writes a live string; there is no engine that could do that.
+            unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+            return;
+        }
         Some(Ok(setup)) => setup,
         Some(Err(trouble)) => {
             say(&format!("{trouble}; the program runs unmanaged"));
@@ -222,18 +238,33 @@ unsafe fn start_threads(
     limit: Duration,
 ) -> Result<(), tidemark_live::sys::Errno> {
     STAGE.store(STARTING, Ordering::Release);
+    // That of a parent may be cut.
+    LEADER.reset();
     // SAFETY: nobody writes to the stack slots once they are made.
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     if !is_in_thread() {
+        let lent = program::note_here(way::connect);
         // SAFETY: free, by the caller's word.
-        unsafe { stack_slots.engine.start(entry, Sharing::Memory)? };
+        unsafe {
+            stack_slots
+                .engine
+                .start(entry, &stack_slots.hand, Sharing::Memory)?
+        };
         wait_for_engine(limit);
+        drop(lent);
         return Ok(());
     }
+    close_parents_files();
     let floor = FilesFloor::raise();
+    // In a table of files that is shared they are the engine's from now on.
+    std::mem::forget(program::note_here(way::connect));
     // SAFETY: as above.
-    unsafe { stack_slots.engine.start(entry, Sharing::Files)? };
+    unsafe {
+        stack_slots
+            .engine
+            .start(entry, &stack_slots.hand, Sharing::FilesAndSignals)?
+    };
     wait_for_engine(limit);
     // Whoever has started this program may have blocked it.
     thread::admit_signals(sigbus::BIT);
@@ -303,7 +334,7 @@ fn set_stage(stage: u32) {
 
 /// The engine's thread in a process that starts afresh.
 extern "C" fn run_engine() -> ! {
-    close_files();
+    begin_engine();
     // SAFETY: this thread is the only user of the setup and the engine's place.
     let setup = unsafe { (*PLACE.setup.get()).take() }.expect("put there by the constructor");
     let engine = match Engine::start(setup, &HAND, &LEADER) {
@@ -325,6 +356,7 @@ extern "C" fn run_engine() -> ! {
 
 /// Has the program know that there is an engine, and turns it.
 fn go_to_work(engine: &Engine) -> ! {
+    engine.share_memory();
     REQUESTS.set_engine(tidemark_live::sys::thread::current(), engine.bell());
     set_stage(WORKING);
     serve()
@@ -342,14 +374,14 @@ fn serve() -> ! {
             sigbus::insist();
             looked = Instant::now();
         }
-        let (pause_ns, watched) = with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
+        let (mut pause_ns, watched) =
+            with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
+        if HAND.thread().is_none() {
+            // Nobody tells when the program leaves, which may be at once.
+            pause_ns = pause_ns.min(LEAVING_NS);
+        }
         if HAND.is_absent() {
             with_engine(|engine| start_hand_if_due(engine, begun.elapsed()));
-        }
-        if let Some(taken) = with_engine(Engine::take_departure) {
-            REQUESTS.set_engine(0, None);
-            REQUESTS.answer(taken, 1);
-            thread::exit();
         }
         let woken = if watched.is_some_and(finishes_soon) {
             Woken::by_store()
@@ -386,10 +418,7 @@ fn is_recorded() -> bool {
 /// The engine's thread in a forked child: its engine is a copy of the parent's.
 extern "C" fn run_engine_in_child() -> ! {
     let is_at_socket = way::go();
-    close_files();
-    if is_in_thread() {
-        close_parents_files();
-    }
+    begin_engine();
     // SAFETY: the parent's engine was working when it was copied, and this thread is the only one
     // that uses the copy.
     let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
@@ -411,31 +440,6 @@ extern "C" fn run_engine_in_child() -> ! {
     go_to_work(engine)
 }
 
-/// The engine's thread after another that has stepped aside, in the same process.
-extern "C" fn run_engine_again() -> ! {
-    let files = if is_in_thread() {
-        Ok(())
-    } else {
-        files::take_all(alone::socket())
-    };
-    leave_folder();
-    // SAFETY: the thread that used the engine is gone.
-    let engine = unsafe { (*PLACE.engine.get()).assume_init_mut() };
-    HAND.reset();
-    let files = files.map_err(|error| Trouble::Call {
-        what: "taking the engine's files back",
-        error,
-    });
-    if let Err(trouble) = files.and_then(|()| engine.come_back()) {
-        say(&format!(
-            "the engine can't go on, and ends the program: {trouble}"
-        ));
-        signal::end_process();
-    }
-    start_hand();
-    go_to_work(engine)
-}
-
 /// Starts the helper of an engine that has worked for so long, if it is to have one by now.
 fn start_hand_if_due(engine: &Engine, age: Duration) {
     if engine.needs_hand_at_once() || age >= HAND_AFTER {
@@ -449,7 +453,7 @@ fn start_hand() {
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     // SAFETY: this process has no other helper.
-    match unsafe { stack_slots.hand.start(run_hand, Sharing::FilesAndPaths) } {
+    match unsafe { stack_slots.hand.start_beside(run_hand) } {
         // From now on it counts for one of the engine's threads.
         Ok(number) => HAND.set_thread(number),
         Err(error) => {
@@ -462,7 +466,7 @@ fn start_hand() {
 }
 
 extern "C" fn run_hand() -> ! {
-    HAND.run(&LEADER, || REQUESTS.alert());
+    HAND.run(&LEADER, REQUESTS.call(), || REQUESTS.alert());
     thread::exit()
 }
 
@@ -486,7 +490,7 @@ fn rest(trouble: Option<Trouble>) -> ! {
     }
     HAND.end();
     set_stage(ABSENT);
-    thread::exit()
+    thread::exit_engine()
 }
 
 /// Returns true if an engine can't start because of who runs the program.
@@ -512,13 +516,16 @@ fn leave_folder() {
     unsafe { libc::chdir(c"/".as_ptr()) };
 }
 
-/// Closes the copies of the program's files that this thread has got.
-fn close_files() {
-    if is_in_thread() {
-        return;
+/// Makes the calling thread, or process, an engine's.
+fn begin_engine() {
+    if let Err(error) = program::begin_engine(!is_in_thread()) {
+        let error = Trouble::Call {
+            what: "finding the program",
+            error,
+        };
+        rest(Some(error));
     }
-    // SAFETY: this thread's file table is its own, and nothing in it is used.
-    unsafe { libc::syscall(libc::SYS_close_range, 0u32, u32::MAX, 0u32) };
+    thread::settle(!is_in_thread());
 }
 
 /// Closes a forked child's copies of the files of its parent's engine.

@@ -1,18 +1,18 @@
-//! Threads that the C library does not know: the engine's.
+//! Processes and threads that the C library does not know: the engine's.
 //!
 //! A thread made by `pthread_create` counts for `pthread_exit` (the process would never end by
 //! itself), takes part in `setuid`, and can't be made again in a forked child without the
 //! program's allocator, whose memory is not served yet there. So one thread is made the usual way
 //! once, for the sake of its control block (stack canary, static thread-local variables), and
-//! ends at once. Engines are then started with plain `clone` on that block: at the beginning, and
-//! again in each forked child.
+//! ends at once. Engines are then started with plain `clone` on that block, as processes that share
+//! the program's memory: at the beginning, and again in each forked child.
 //!
 //! # Invariants
 //! 1. The block and the stack are own memory, and one thread at a time uses them.
 //! 2. The block's table of dynamic variables is a copy in own memory, not the one on the program's
 //!    heap, so that no touch of it can fault.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidemark_live::sys::memory::Mapping;
@@ -35,15 +35,13 @@ pub(crate) struct StackSlot {
     block: usize,
 }
 
-/// The parts that a new thread shares with its starter, besides memory. Of the rest it gets a copy.
+/// The parts that an engine shares with its program, besides memory. Of the rest it has a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// Nothing else.
     Memory,
-    /// The table of files.
-    Files,
-    /// The table of files, and where paths begin.
-    FilesAndPaths,
+    /// The table of files, and the actions for signals.
+    FilesAndSignals,
 }
 
 static MEASURED_BLOCK: AtomicUsize = AtomicUsize::new(0);
@@ -67,37 +65,139 @@ impl StackSlot {
         Ok(StackSlot { stack_top, block })
     }
 
-    /// Starts a thread at `entry` with every signal blocked. Answers its number.
+    /// Starts a thread of the calling process at `entry`, with every signal blocked. Answers its
+    /// number.
     ///
     /// # Safety
-    /// No other thread uses the stack slot; `entry` never returns.
-    pub(crate) unsafe fn start(
-        &self,
-        entry: extern "C" fn() -> !,
-        sharing: Sharing,
-    ) -> Result<u32, Errno> {
+    /// Nobody else uses the stack slot; `entry` never returns.
+    pub(crate) unsafe fn start_beside(&self, entry: extern "C" fn() -> !) -> Result<u32, Errno> {
         let flags = libc::CLONE_VM
             | libc::CLONE_SIGHAND
             | libc::CLONE_THREAD
-            | libc::CLONE_SYSVSEM
             | libc::CLONE_SETTLS
-            // A tracer that stops what it follows would wait for pages that only we bring.
+            | libc::CLONE_FILES
+            | libc::CLONE_FS
             | libc::CLONE_UNTRACED;
+        // SAFETY: the stack and the block are free, by the caller's word.
+        let answer = unsafe { clone_at(flags as usize, self.stack_top, self.block, entry) };
+        number_of(answer)
+    }
+}
+
+impl StackSlot {
+    /// Starts a process at `entry` that shares this one's memory, with every signal blocked.
+    /// Answers its number.
+    ///
+    /// It is to be in nobody's way. No debugger of the program follows it, and nobody's `wait`
+    /// finds it: another process, which uses the stack slot `between`, starts it and ends, so that
+    /// it is an orphan. Where this process would be the one to adopt it, it stays a child that
+    /// tells nobody of its end, which `wait` passes over.
+    ///
+    /// # Safety
+    /// Nobody else uses the two stack slots; `entry` never returns.
+    pub(crate) unsafe fn start(
+        &self,
+        entry: extern "C" fn() -> !,
+        between: &StackSlot,
+        sharing: Sharing,
+    ) -> Result<u32, Errno> {
+        let flags = libc::CLONE_VM | libc::CLONE_SETTLS | libc::CLONE_UNTRACED;
         let flags = match sharing {
             Sharing::Memory => flags,
-            Sharing::Files => flags | libc::CLONE_FILES,
-            Sharing::FilesAndPaths => flags | libc::CLONE_FILES | libc::CLONE_FS,
-        };
-        let before = block_signals(u64::MAX);
-        // SAFETY: the stack and the block are free, by the caller's word.
-        let answer = unsafe { clone_thread(flags as usize, self.stack_top, self.block, entry) };
-        block_signals(before);
-        let failed = -4095..0;
-        if failed.contains(&answer) {
-            return Err(Errno::from_raw_os_error(-answer as i32));
+            Sharing::FilesAndSignals => flags | libc::CLONE_FILES | libc::CLONE_SIGHAND,
+        } as usize;
+        if makes_processes_elsewhere() {
+            return Err(Errno::INVAL);
         }
-        Ok(answer as u32)
+        let before = block_signals(u64::MAX);
+        // SAFETY: the stacks and the block are free, by the caller's word.
+        let answer = unsafe {
+            match adopts_orphans() {
+                true => clone_at(flags, self.stack_top, self.block, entry),
+                false => {
+                    let top = between.stack_top;
+                    clone_orphan(flags, (self.stack_top, self.block), top, entry)
+                }
+            }
+        };
+        block_signals(before);
+        number_of(answer)
     }
+}
+
+/// The number of a thread or process, from the kernel's answer.
+fn number_of(answer: isize) -> Result<u32, Errno> {
+    let failed = -4095..0;
+    match failed.contains(&answer) {
+        true => Err(Errno::from_raw_os_error(-answer as i32)),
+        false => Ok(answer as u32),
+    }
+}
+
+/// Returns true if the processes that this one makes are in another namespace of processes than
+/// itself: an engine would be the first there.
+fn makes_processes_elsewhere() -> bool {
+    let place = |path: &CStr| {
+        // SAFETY: a name ended by a zero byte, and a C struct for which zeros are a value.
+        unsafe {
+            let mut found: libc::stat = std::mem::zeroed();
+            let answer = libc::stat(path.as_ptr(), &raw mut found);
+            (answer == 0).then_some((found.st_dev, found.st_ino))
+        }
+    };
+    let own = place(c"/proc/self/ns/pid");
+    // It has no name as long as nothing is in it.
+    let made = place(c"/proc/self/ns/pid_for_children");
+    own.is_some() && own != made
+}
+
+/// Returns true if orphans among this process's descendants become its children.
+fn adopts_orphans() -> bool {
+    let mut is_reaper: libc::c_int = 0;
+    // SAFETY: writes to a live number.
+    unsafe {
+        let to = &raw mut is_reaper;
+        libc::syscall(libc::SYS_prctl, libc::PR_GET_CHILD_SUBREAPER, to, 0, 0, 0);
+        is_reaper != 0 || libc::getpid() == 1
+    }
+}
+
+/// Starts a process as `flags` say, by way of another that ends at once.
+///
+/// # Safety
+/// As for [`clone_at`]; `between` is the top of another stack.
+unsafe fn clone_orphan(
+    flags: usize,
+    (stack_top, block): (usize, usize),
+    between: usize,
+    entry: extern "C" fn() -> !,
+) -> isize {
+    // What it shares it can hand on.
+    let shared = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_FILES | libc::CLONE_FS;
+    let shared = (shared | libc::CLONE_VFORK | libc::CLONE_UNTRACED) as usize;
+    let mut number: isize = 0;
+    // SAFETY: by the caller's word; this thread waits until the process between has ended, which
+    // writes to `number`.
+    let middle = unsafe {
+        let places = (stack_top, block);
+        clone_by_way(shared, between, &raw mut number, flags, places, entry)
+    };
+    if middle < 0 {
+        return middle;
+    }
+    // Not by way of the C library's function, which is the program's to replace.
+    let wait = || {
+        let none = std::ptr::null_mut::<u8>();
+        // SAFETY: takes no pointers that it uses.
+        unsafe { libc::syscall(libc::SYS_wait4, middle, none, libc::__WALL, none) }
+    };
+    while wait() < 0 {
+        // SAFETY: the calling thread's error number.
+        if unsafe { *libc::__errno_location() } != libc::EINTR {
+            break;
+        }
+    }
+    number
 }
 
 /// Asks the program's allocator for what it is asked for where stack slots are made, and gives it
@@ -132,6 +232,63 @@ pub(crate) fn allocate_as_stack_slots_do() {
 pub(crate) fn is_own() -> bool {
     let here = thread::thread_pointer();
     tidemark_live::sys::memory::overlaps_own(here, here + 1)
+}
+
+/// Makes the calling process, an engine's, one that nothing meant for the program reaches. If it
+/// `has_signals` of its own, what it does wrong ends the program.
+pub(crate) fn settle(has_signals: bool) {
+    // SAFETY: names and groups of the calling process, and its own actions for signals.
+    unsafe {
+        libc::setpgid(0, 0);
+        libc::syscall(
+            libc::SYS_prctl,
+            libc::PR_SET_NAME,
+            c"tidemark-engine".as_ptr(),
+            0,
+            0,
+            0,
+        );
+    }
+    if !has_signals {
+        return;
+    }
+    let mut admitted = 0;
+    for signal in CRASHES {
+        set_action(signal, end_with_program);
+        admitted |= 1 << (signal - 1);
+    }
+    admit_signals(admitted);
+}
+
+/// The signals by which a process learns that it has gone wrong.
+const CRASHES: [libc::c_int; 5] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGILL,
+    libc::SIGFPE,
+    libc::SIGABRT,
+];
+
+/// An engine that has gone wrong must not leave the program without its pages.
+extern "C" fn end_with_program(_: libc::c_int) {
+    tidemark_live::sys::signal::end_process();
+}
+
+fn set_action(signal: libc::c_int, action: extern "C" fn(libc::c_int)) {
+    // SAFETY: a plain C struct for which zeros are a value; the action never returns.
+    unsafe {
+        let mut wanted: libc::sigaction = std::mem::zeroed();
+        wanted.sa_sigaction = action as *const () as usize;
+        libc::sigaction(signal, &raw const wanted, std::ptr::null_mut());
+    }
+}
+
+/// Ends an engine's thread, or its process if it has one.
+pub(crate) fn exit_engine() -> ! {
+    if tidemark_live::sys::program::is_engine() {
+        tidemark_live::sys::program::leave();
+    }
+    exit()
 }
 
 /// Ends the calling thread, and nothing else.
@@ -236,7 +393,7 @@ unsafe fn adopt_table(block: usize, table: usize) -> Result<(), Errno> {
 }
 
 #[cfg(target_arch = "x86_64")]
-unsafe fn clone_thread(
+unsafe fn clone_at(
     flags: usize,
     stack_top: usize,
     block: usize,
@@ -268,8 +425,116 @@ unsafe fn clone_thread(
     answer
 }
 
+/// Makes a process as `first` says, which makes another as `second` says, writes its number to
+/// `number`, and ends.
+#[cfg(target_arch = "x86_64")]
+unsafe fn clone_by_way(
+    first: usize,
+    first_top: usize,
+    number: *mut isize,
+    second: usize,
+    (second_top, block): (usize, usize),
+    entry: extern "C" fn() -> !,
+) -> isize {
+    let answer: isize;
+    // SAFETY: the first process touches no memory but `number`; the second starts on its own stack
+    // at `entry` and never comes back here.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 3f",
+            "mov rdi, r12",
+            "mov rsi, r13",
+            "mov r8, r14",
+            "mov eax, {clone}",
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "call r15",
+            "ud2",
+            "2:",
+            "mov [r9], rax",
+            "xor edi, edi",
+            "mov eax, {exit}",
+            "syscall",
+            "ud2",
+            "3:",
+            clone = const libc::SYS_clone,
+            exit = const libc::SYS_exit,
+            inlateout("rax") libc::SYS_clone as isize => answer,
+            in("rdi") first,
+            in("rsi") first_top,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") 0,
+            in("r9") number,
+            in("r12") second,
+            in("r13") second_top,
+            in("r14") block,
+            in("r15") entry,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    answer
+}
+
+/// Makes a process as `first` says, which makes another as `second` says, writes its number to
+/// `number`, and ends.
 #[cfg(target_arch = "aarch64")]
-unsafe fn clone_thread(
+unsafe fn clone_by_way(
+    first: usize,
+    first_top: usize,
+    number: *mut isize,
+    second: usize,
+    (second_top, block): (usize, usize),
+    entry: extern "C" fn() -> !,
+) -> isize {
+    let answer: isize;
+    // SAFETY: the first process touches no memory but `number`; the second starts on its own stack
+    // at `entry` and never comes back here.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            "cbnz x0, 3f",
+            "mov x0, x10",
+            "mov x1, x11",
+            "mov x3, x12",
+            "mov x8, {clone}",
+            "svc #0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "blr x13",
+            "brk #1",
+            "2:",
+            "str x0, [x14]",
+            "mov x0, xzr",
+            "mov x8, {exit}",
+            "svc #0",
+            "brk #1",
+            "3:",
+            clone = const libc::SYS_clone,
+            exit = const libc::SYS_exit,
+            in("x8") libc::SYS_clone,
+            inlateout("x0") first as isize => answer,
+            in("x1") first_top,
+            in("x2") 0,
+            in("x3") 0,
+            in("x4") 0,
+            in("x10") second,
+            in("x11") second_top,
+            in("x12") block,
+            in("x13") entry,
+            in("x14") number,
+        );
+    }
+    answer
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn clone_at(
     flags: usize,
     stack_top: usize,
     block: usize,

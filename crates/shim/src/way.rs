@@ -7,6 +7,7 @@
 //!    sides, where the socket can't be found by its path. Otherwise it never is.
 
 use std::ffi::{CStr, CString, OsStr};
+use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -102,6 +103,29 @@ pub(crate) fn go() -> bool {
     let folder = FOLDER.load(Ordering::Acquire);
     // SAFETY: a number of this table, open or not; where this thread is concerns no other.
     folder >= 0 && unsafe { libc::fchdir(folder) } == 0
+}
+
+/// Connects the calling thread, its process's only one, to the supervisor. `None` if there is none.
+pub(crate) fn connect() -> Option<io::Result<OwnedFd>> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(SOCKET.get()?.to_bytes()));
+    let folder = FOLDER.load(Ordering::Acquire);
+    let name = match path.file_name() {
+        Some(name) if folder >= 0 => Path::new(name),
+        _ => return Some(control::open_connection(path)),
+    };
+    // SAFETY: a name ended by a zero byte.
+    let here = unsafe { libc::open(c".".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
+    if here < 0 {
+        return Some(Err(io::Error::last_os_error()));
+    }
+    // SAFETY: opened just now, for nobody else.
+    let here = unsafe { OwnedFd::from_raw_fd(here) };
+    // SAFETY: numbers of this table.
+    unsafe { libc::fchdir(folder) };
+    let connection = control::open_connection(name);
+    // SAFETY: as above.
+    unsafe { libc::fchdir(here.as_raw_fd()) };
+    Some(connection)
 }
 
 /// Gives the folder back when the fork is over.

@@ -55,6 +55,22 @@ pub fn life_of(pid: Pid) -> Option<OwnedFd> {
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
+/// Returns true if a process has ended, or is about to.
+///
+/// Source: Linux, `proc_pid_stat(5)`: the third and the ninth field.
+pub fn is_leaving(pid: u32) -> bool {
+    /// `PF_EXITING` of the kernel's `include/linux/sched.h`.
+    const EXITING: u64 = 4;
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return true;
+    };
+    let words = text
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.split_ascii_whitespace());
+    let flags = words.and_then(|mut words| words.nth(6)?.parse::<u64>().ok());
+    flags.is_none_or(|flags| flags & EXITING != 0)
+}
+
 /// Returns true if a process has ended.
 pub fn is_over(life: &OwnedFd) -> bool {
     let mut files = [PollFd::new(life, PollFlags::IN)];

@@ -80,7 +80,8 @@ pub fn hand_over(tree: Tree, folder: PrivateFolder) -> std::io::Result<()> {
     let divider = tree.divider();
     let (members, files) = tree.hand_over()?;
     // Listener, shared memory and swap file come first; then the log, if there is one.
-    let has_decisions = files.len() == members.len() + 4;
+    let members_files = members.iter().map(MemberState::files).sum::<usize>();
+    let has_decisions = files.len() == members_files + 4;
     let estate = Estate {
         folder,
         has_decisions,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -83,6 +84,13 @@ impl Management {
         let end = supervise(command, Some(&mut tree))?;
         let mut books = tree.finish(ending_of(end.status));
         books.notes.splice(0..0, swap_notes);
+        if end.status.core_dumped() && books.total.page_outs > 0 {
+            books.notes.push(
+                "the core dump lacks what was out of memory: with `--memory` for all of the \
+                 program it is whole"
+                    .into(),
+            );
+        }
         if books.processes.is_empty() {
             books
                 .notes

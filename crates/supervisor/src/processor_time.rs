@@ -12,7 +12,11 @@ use tidemark_live::shared::{Counter, Process};
 const TICK_NS: u64 = 10_000_000;
 
 /// The processor time so far of a process without its engine's, to the tick; zero if it is gone.
-pub fn ns_of_program(pid: u32, process: &Process<'_>) -> u64 {
+/// `is_apart`: its engine is a process of its own.
+pub fn ns_of_program(pid: u32, process: &Process<'_>, is_apart: bool) -> u64 {
+    if is_apart {
+        return of(pid) * TICK_NS;
+    }
     // The engine's first: what it does in between counts as the program's.
     let engine_ns = process.counter(Counter::EngineProcessorNs).load(Relaxed);
     (of(pid) * TICK_NS).saturating_sub(engine_ns)

@@ -34,6 +34,8 @@ const START_LIMIT: Duration = Duration::from_secs(40);
 const LINE_BYTES: usize = 2048;
 /// The number of processes at a time that are waited for to execute a program.
 const LEAVING_MAX: usize = 256;
+/// The line with the name of an engine: its memory is its program's.
+const ENGINE: &[u8] = b"tidemark-engine\n";
 /// The number of names that are told.
 const NAMES_MAX: usize = 5;
 
@@ -274,6 +276,9 @@ impl Strangers {
         let Ok(program) = std::fs::read_link(folder.join("exe")) else {
             return;
         };
+        if std::fs::read(folder.join("comm")).is_ok_and(|name| name == ENGINE) {
+            return;
+        }
         let known = self.known.remove(&life);
         let known = known.filter(|known| known.program == program);
         let mut stranger = known.unwrap_or_else(|| Stranger {

@@ -6,11 +6,12 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::Pid;
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitOptions};
 
 use tidemark_results::Ending;
 use tidemark_results::{Refusal, refuse};
@@ -39,8 +40,12 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
         Ok(signals) => signals,
         Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
     };
+    if tree.is_some() {
+        // Engines are orphans. Where nobody looks after those they would stay for ever.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    }
     let start = Instant::now();
-    let mut child = match command.spawn() {
+    let child = match command.spawn() {
         Ok(child) => child,
         Err(error) => {
             refuse!("`{}`: {}", command.get_program().display(), plain(&error))
@@ -52,7 +57,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
         tree.begin(child.id());
     }
     loop {
-        if let Some(status) = try_wait(&mut child)? {
+        if let Some(status) = reap(pid)? {
             let elapsed = start.elapsed();
             // Whatever has connected or ended by now belongs to the run.
             if let Some(tree) = tree {
@@ -82,7 +87,7 @@ pub fn ending_of(status: ExitStatus) -> Ending {
 }
 
 /// Lets this process, and not the program, open as many files as it may: each process of the tree
-/// takes two.
+/// takes three.
 fn raise_files_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let most = getrlimit(Resource::Nofile).maximum;
@@ -96,10 +101,20 @@ fn raise_files_limit() {
     );
 }
 
-fn try_wait(child: &mut Child) -> Result<Option<ExitStatus>, Refusal> {
-    match child.try_wait() {
-        Ok(status) => Ok(status),
-        Err(error) => refuse!("the program can't be waited for: {}", plain(&error)),
+/// Lets go of every child that has ended, and answers how `main` did.
+fn reap(main: Pid) -> Result<Option<ExitStatus>, Refusal> {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == main => {
+                return Ok(Some(ExitStatus::from_raw(status.as_raw())));
+            }
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                let error = std::io::Error::from(error);
+                refuse!("the program can't be waited for: {}", plain(&error));
+            }
+        }
     }
 }
 

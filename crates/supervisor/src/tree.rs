@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use serde::{Deserialize, Serialize};
 use tidemark_live::control::{self, Grant, Hello, Opening};
 use tidemark_live::shared::{self, Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_partition::measures::{Measures, Meter};
@@ -29,6 +28,7 @@ use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
+pub use self::state::MemberState;
 use self::turns::Turns;
 use crate::acceptance::Acceptance;
 use crate::departures::{Departure, is_over};
@@ -44,6 +44,7 @@ use crate::{record, swap};
 
 mod children;
 mod jobs;
+mod leaving;
 mod load;
 mod map;
 mod measuring;
@@ -52,6 +53,7 @@ mod orders;
 mod outage;
 mod pace;
 mod size;
+mod state;
 mod suspensions;
 mod turns;
 
@@ -126,6 +128,11 @@ struct Member {
     pace: Pace,
     eviction: Option<Eviction>,
     suspension: Suspension,
+    /// A reference to the program's userfaultfd, where the engine is a process of its own: without
+    /// any, pages that are missing would read as zeros.
+    memory: Option<OwnedFd>,
+    /// The engine has said that its program has left its memory.
+    has_left: bool,
 }
 
 /// The totals that a run leaves behind.
@@ -147,17 +154,6 @@ pub struct Books {
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
     pub told: Vec<String>,
-}
-
-/// The state of a member, beside its connection, when it is handed over.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct MemberState {
-    pid: u32,
-    /// The record its parent claimed for it, if it was forked.
-    claimed: Option<u32>,
-    /// Its record, if it has been answered.
-    record: Option<u32>,
-    given: u64,
 }
 
 impl Tree {
@@ -224,11 +220,17 @@ impl Tree {
                 record: state.claimed.map(ProcessIndex),
             };
             let connection = next()?;
+            let memory = if state.has_memory {
+                Some(next()?)
+            } else {
+                None
+            };
             // Whoever it is was taken in before.
             let Some(peer) = peers::find(&connection, |_| true) else {
                 continue;
             };
             tree.members.push(Member {
+                memory,
                 record: state.record.map(ProcessIndex),
                 given: state.given,
                 ..Member::new(connection, hello, peer)
@@ -244,7 +246,10 @@ impl Tree {
         let mut files = vec![OwnedFd::from(self.listener), shared, self.swap];
         files.extend(self.decisions);
         let states = self.members.iter().map(Member::state).collect();
-        files.extend(self.members.into_iter().map(|member| member.connection));
+        for member in self.members {
+            files.push(member.connection);
+            files.extend(member.memory);
+        }
         Ok((states, files))
     }
 
@@ -273,6 +278,7 @@ impl Tree {
         // From the last to the first, as one that is removed moves those after it.
         for place in (0..self.members.len()).rev() {
             if ready.get(place + 1) == Some(&true) && self.members[place].hear() {
+                self.end_abandoned(place);
                 self.remove(place, Ending::Gone);
             }
         }
@@ -388,6 +394,7 @@ impl Tree {
         // The kernel is slow to close what asynchronous transfers had to do with.
         for place in (0..self.members.len()).rev() {
             if self.members[place].peer.life.as_ref().is_some_and(is_over) {
+                self.members[place].hear_out();
                 self.remove(place, Ending::Gone);
             }
         }
@@ -473,6 +480,7 @@ impl Tree {
             .iter()
             .position(|old| old.hello.pid == hello.pid)
         {
+            self.members[place].hear_out();
             self.remove(place, Ending::Gone);
         }
         if hello.record.is_none() {
@@ -662,6 +670,8 @@ impl Member {
             pace: Pace::default(),
             eviction: None,
             suspension: Suspension::default(),
+            memory: None,
+            has_left: false,
         }
     }
 
@@ -671,6 +681,7 @@ impl Member {
             claimed: self.hello.record.map(|index| index.0),
             record: self.record.map(|index| index.0),
             given: self.given,
+            has_memory: self.memory.is_some(),
         }
     }
 
@@ -684,18 +695,6 @@ impl Member {
 
     fn is_answered(&self) -> bool {
         self.record.is_some()
-    }
-
-    /// Takes in what the engine says, and whether the other end has gone. After its hello an
-    /// engine says only that its record is worth a look.
-    fn hear(&self) -> bool {
-        let mut bytes = [0; 64];
-        let flags = rustix::net::RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.connection, &mut bytes, flags) {
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
-            Ok((received, _)) => received == 0,
-            Err(_) => true,
-        }
     }
 
     /// Answers the hello. False if the process can't be taken in, or has gone.

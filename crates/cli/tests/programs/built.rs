@@ -30,6 +30,11 @@ impl Built {
     /// Builds `source` in a folder whose name begins with `name`. `None` where there is no
     /// compiler, or nothing can be managed.
     pub fn new(name: &str, source: &str) -> Option<Built> {
+        Built::with_flags(name, source, &[])
+    }
+
+    /// The same with more flags for the compiler. `None`, too, where it does not take them.
+    pub fn with_flags(name: &str, source: &str, flags: &[&str]) -> Option<Built> {
         if !needs::are_met(&["cc"]) {
             return None;
         }
@@ -41,8 +46,12 @@ impl Built {
         let path = scratch.join("program");
         let mut compile = Command::new("cc");
         compile.args(["-O1", "-pthread", "-o"]);
-        compile.arg(&path).arg(source);
-        child::run(compile, &scratch.join("cc"), LIMIT).expect_success("cc");
+        compile.arg(&path).arg(source).args(flags);
+        let outcome = child::run(compile, &scratch.join("cc"), LIMIT);
+        if !flags.is_empty() && !outcome.status.success() {
+            return None;
+        }
+        outcome.expect_success("cc");
         Some(Built { scratch, path })
     }
 
@@ -53,10 +62,14 @@ impl Built {
         child::run(command, &self.scratch.join("native"), LIMIT)
     }
 
-    /// Runs it in 8 MiB, with these options of `tidemark run`.
+    /// Runs it in 8 MiB, with these options of `tidemark run`, which may say otherwise.
     pub fn run_managed(&self, options: &[&str], ways: &[&str]) -> Outcome {
         let mut command = Command::new(needs::tidemark());
-        command.args(["run", "--memory", "8M"]).args(options);
+        command.arg("run");
+        if !options.contains(&"--memory") {
+            command.args(["--memory", "8M"]);
+        }
+        command.args(options);
         command.arg("--").arg(&self.path).args(ways);
         child::run(command, &self.scratch.join("out"), LIMIT)
     }

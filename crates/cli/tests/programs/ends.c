@@ -186,10 +186,14 @@ int main(int count, char **words) {
         else if (!strcmp(words[at], "main-thread")) start(leaves_later, &zero), leave(0);
         else {
             pid_t id = begin(words[at]);
-            /* An orphan comes to this process, before or after the child. */
-            int children = strcmp(words[at], "orphan") ? 1 : 2, sum = 0, status;
-            for (int child = 0; child < children; child++) {
-                if (waitpid(-1, &status, 0) < 0) perror("wait");
+            /* An orphan comes to this process, before or after the child; so do engines, whose status
+             * is zero. */
+            int sum = 0, status;
+            if (waitpid(id, &sum, 0) < 0) perror("wait");
+            if (!strcmp(words[at], "orphan")) {
+                do {
+                    if (waitpid(-1, &status, 0) < 0) perror("wait");
+                } while (status == 0);
                 sum += status;
             }
             printf("%s: %s %d\n", words[at], id > 0 ? "status" : "failed", sum);

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+mod apart;
 mod built;
 mod child;
 mod churn;

@@ -2,7 +2,26 @@
 
 use std::fs;
 
-/// The processes that `root` started, directly or not, `root` first.
+/// Returns true if a process is an engine, whose memory is its program's.
+pub fn is_engine(process: u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{process}/comm"));
+    name.is_ok_and(|name| name == "tidemark-engine\n")
+}
+
+/// The engines that are children of `supervisor`.
+pub fn engines(supervisor: u32) -> Vec<u32> {
+    let folders = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let processes = folders.filter_map(|folder| folder.file_name().to_str()?.parse().ok());
+    let parent = format!("PPid:\t{supervisor}");
+    let is_its = |process: &u32| {
+        let status = fs::read_to_string(format!("/proc/{process}/status"));
+        status.is_ok_and(|status| status.lines().any(|line| line == parent))
+    };
+    let engines = processes.filter(|process| is_engine(*process));
+    engines.filter(is_its).collect()
+}
+
+/// The processes that `root` started, directly or not, `root` first, without engines.
 pub fn members(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
@@ -15,11 +34,10 @@ pub fn members(root: u32) -> Vec<u32> {
         for task in tasks {
             // A process that has ended meanwhile has no children to find.
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            found.extend(
-                children
-                    .split_whitespace()
-                    .filter_map(|id| id.parse::<u32>().ok()),
-            );
+            let children = children
+                .split_whitespace()
+                .filter_map(|id| id.parse::<u32>().ok());
+            found.extend(children.filter(|id| !is_engine(*id)));
         }
     }
     found

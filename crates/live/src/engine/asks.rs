@@ -6,12 +6,9 @@ use crate::requests::{Ask, Requests, Taken};
 use crate::sys::PAGE;
 
 impl Engine {
-    /// Answers every request there is, unless one of them freezes the engine.
+    /// Answers every request there is.
     pub(super) fn answer_asks(&mut self, requests: &Requests) {
-        while !self.freeze.is_frozen() {
-            let Some((taken, ask)) = requests.take() else {
-                return;
-            };
+        while let Some((taken, ask)) = requests.take() {
             self.answer_ask(requests, taken, ask);
         }
     }
@@ -63,16 +60,6 @@ impl Engine {
                 }
                 None => requests.answer(taken, 0),
             },
-            // Nothing has stepped aside.
-            Ask::Depart => requests.answer(taken, 0),
-            Ask::IsAlone => {
-                let is_alone = self.is_program_alone();
-                requests.answer(taken, u64::from(is_alone));
-            }
-            Ask::StepAside { socket } => {
-                let answer = self.step_aside(socket);
-                requests.answer(taken, answer);
-            }
             Ask::Abandon { child } => {
                 self.abandon_child(child);
                 requests.answer(taken, 0);

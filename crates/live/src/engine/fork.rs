@@ -46,7 +46,7 @@ use super::place::Place;
 use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
 use crate::meters;
-use crate::requests::{Ask, Requests};
+use crate::requests::Requests;
 use crate::shared::{ProcessIndex, State};
 use crate::sys::uffd::{Message, Progress, Stop};
 use crate::sys::{PAGE, signal, socket};
@@ -153,7 +153,7 @@ impl Freeze {
 
 impl Engine {
     /// Returns true if what one more read brings can be kept while frozen without taking memory.
-    pub(super) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.freeze.has_room() && self.waiting.has_room()
     }
 
@@ -201,7 +201,7 @@ impl Engine {
             }
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
-                self.serve_frozen(Some(thread));
+                self.serve_frozen(thread);
             }
         }
         self.thaw();
@@ -284,27 +284,12 @@ impl Engine {
         }
     }
 
-    /// One turn while a thread of the program makes a call alone: serves faults aside.
-    pub(super) fn turn_frozen(&mut self, requests: &Requests) -> u64 {
-        if self.has_room() {
-            self.read_messages();
-        }
-        self.serve_frozen(None);
-        match requests.take_if(|ask| ask == Ask::Depart) {
-            Some((taken, _)) => {
-                self.depart(taken);
-                0
-            }
-            None => 1_000_000,
-        }
-    }
-
-    /// Serves the faults that have arrived aside: those of one thread, or all.
-    pub(super) fn serve_frozen(&mut self, thread: Option<u32>) {
+    /// Serves the faults of a thread that have arrived aside.
+    fn serve_frozen(&mut self, thread: u32) {
         // Nothing may be freed here: the queue is walked, not emptied.
         for index in 0..self.waiting.arrived.len() {
             let arrival = self.waiting.arrived[index];
-            if thread.is_none_or(|thread| thread == arrival.thread) {
+            if thread == arrival.thread {
                 self.serve_aside(arrival.address);
             }
         }

@@ -62,16 +62,6 @@ impl Engine {
         let at = page_of(address);
         self.now = now();
         let is_managed = self.managed.contains(address_of(at));
-        if self.freeze.is_frozen() {
-            if is_managed {
-                self.serve_aside(address);
-            }
-            return if is_managed {
-                FaultOutcome::Touch
-            } else {
-                FaultOutcome::Foreign
-            };
-        }
         if !self.changes.is_settled() && !self.settle_changes() {
             return FaultOutcome::Touch;
         }

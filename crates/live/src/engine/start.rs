@@ -13,8 +13,8 @@ use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
 use super::{
-    Adoption, Aside, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
-    Trouble, Waiting, Windows, now,
+    Adoption, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
+    Traced, Trouble, Waiting, Windows, now,
 };
 use crate::control::{self, GrantFiles, Hello, Store};
 use crate::hand::Hand;
@@ -29,7 +29,7 @@ use crate::store::{Means, SwapStore, file};
 use crate::sys::lifeline::Lifeline;
 use crate::sys::thread::{self, CpuFinder};
 use crate::sys::uffd::{Features, Messages};
-use crate::sys::{Errno, files};
+use crate::sys::{Errno, files, program};
 
 const DEFAULT_POLICY: &str = "tidemark";
 const DEFAULT_SWAP_BYTES: u64 = 4 << 30;
@@ -288,7 +288,7 @@ impl Engine {
             freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
             place: Place::new(setup.cpu_finder, lent.shared.disk_processor()),
             ending: Ending::new(leader),
-            aside: Aside::default(),
+            traced: Traced::default(),
             before: super::publish::Before::default(),
             gauges: Gauges::new(),
             shared: lent.shared,
@@ -316,6 +316,18 @@ impl Engine {
         };
         engine.report_if_verbose("is managed");
         Ok(Some(engine))
+    }
+
+    /// Ends the start. Has the supervisor keep the program's pages waited for, should this engine
+    /// end before the program. From then on it ends a program whose engine has gone.
+    pub fn share_memory(&self) {
+        program::end_start(self.control.as_ref().map(AsFd::as_fd));
+        if program::is_engine()
+            && let Some(control) = &self.control
+        {
+            // Without it the program would be none the worse, but for that case.
+            let _ = control::share_memory(control.as_fd(), self.machine.program().as_fd());
+        }
     }
 
     /// Takes over what is present already, before the program goes on.
@@ -412,7 +424,7 @@ impl Engine {
             parent,
             record: Some(record),
         };
-        let greeted = control::greet(socket, hello).map_err(no_supervisor);
+        let greeted = greet(socket, hello).map_err(no_supervisor);
         greeted.map(Some)
     }
 
@@ -484,7 +496,7 @@ impl Lent {
             parent: parent_pid(),
             record: None,
         };
-        let connection = control::greet(socket, hello).map_err(no_supervisor)?;
+        let connection = greet(socket, hello).map_err(no_supervisor)?;
         let granted = control::await_grant(connection.as_fd());
         let (grant, files) = granted.map_err(no_supervisor)?;
         let (Some(record), Some(files)) = (grant.record, files) else {
@@ -530,6 +542,16 @@ impl Lent {
             decisions,
         })
     }
+}
+
+/// Introduces the program, which has connected itself if its engine is a process of its own.
+fn greet(socket: &Path, hello: Hello) -> std::io::Result<OwnedFd> {
+    if !program::is_engine() {
+        return control::greet(socket, hello);
+    }
+    let connection = program::take_connection()?;
+    control::introduce(connection.as_fd(), hello)?;
+    Ok(connection)
 }
 
 pub(super) fn no_supervisor(error: std::io::Error) -> Trouble {
@@ -581,7 +603,10 @@ fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
 /// Opens the parent's swap file, which has no name, by way of its engine's file table.
 fn reopen_swap(parent: u32, engine: u32, number: i32) -> Result<OwnedFd, Trouble> {
     use rustix::fs::{Mode, OFlags};
-    let path = format!("/proc/{parent}/task/{engine}/fd/{number}");
+    let path = match program::is_engine() {
+        true => format!("/proc/{engine}/fd/{number}"),
+        false => format!("/proc/{parent}/task/{engine}/fd/{number}"),
+    };
     let base = OFlags::RDWR | OFlags::CLOEXEC;
     let direct = rustix::fs::open(path.as_str(), base | OFlags::DIRECT, Mode::empty());
     let file = match direct {
@@ -592,7 +617,7 @@ fn reopen_swap(parent: u32, engine: u32, number: i32) -> Result<OwnedFd, Trouble
 }
 
 pub(super) fn parent_pid() -> u32 {
-    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
+    program::parent()
 }
 
 fn windows() -> Result<Option<Windows>, Trouble> {

@@ -62,9 +62,6 @@ impl Engine {
         }
         self.serve_arrived(Engine::take_step);
         self.answer_asks(requests);
-        if self.freeze.is_frozen() {
-            return 0;
-        }
         self.follow_budget();
         InStep(self).carry_out();
         self.end_transfers();

@@ -7,11 +7,12 @@ use tidemark_core::pager::Direction;
 
 use super::Engine;
 use super::outside::size;
+use crate::control;
 use crate::machine::StartError;
 use crate::shared::Ending;
 use crate::store::{Cause, Failure};
 use crate::sys::uffd::{Features, OpenError};
-use crate::sys::{Errno, signal};
+use crate::sys::{Errno, files, program, signal};
 
 /// The reason why the engine can't start, or can't go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -183,27 +184,28 @@ impl Engine {
 /// Writes one line to the program's standard error as it is now.
 pub fn say(line: &str) {
     let text = format!("tidemark: {line}\n");
-    if let Some(file) = program_stderr() {
-        // If even this fails there is nowhere left to say so.
-        let _ = rustix::io::write(&file, text.as_bytes());
+    // If even the last fails there is nowhere left to say so.
+    match (program_stderr(), program::control()) {
+        (Some(file), _) => _ = rustix::io::write(&file, text.as_bytes()),
+        (None, Some(control)) => _ = control::say(control, text.as_bytes()),
+        (None, None) => {}
     }
 }
 
 /// The program's standard error. It is looked up when it is needed: to keep it open would keep
 /// pipes from closing when the program closes its end.
 fn program_stderr() -> Option<OwnedFd> {
-    use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
-    let me: Pid = getpid();
-    let process = pidfd_open(me, PidfdFlags::empty()).ok()?;
     let number = std::io::stderr().as_raw_fd();
-    pidfd_getfd(process, number, PidfdGetfdFlags::empty()).ok()
+    files::copy_of_programs(number).ok().or_else(|| {
+        // The right to that may be for a process's ancestors and threads alone.
+        use rustix::fs::OFlags;
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOCTTY;
+        program::open(&format!("fd/{number}"), flags).ok()
+    })
 }
 
 pub(super) fn pid() -> u32 {
-    rustix::process::getpid()
-        .as_raw_nonzero()
-        .get()
-        .unsigned_abs()
+    program::number()
 }
 
 /// The reason for which nothing more can leave where there is no swap file.

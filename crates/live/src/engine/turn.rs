@@ -14,7 +14,7 @@ use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
 use crate::store::LISTENED_MAX;
 use crate::sys::ring::{Wait, Watch};
-use crate::sys::{Errno, signal, socket};
+use crate::sys::{Errno, program, signal, socket};
 
 /// The core learns of time this often while it works ...
 const TICK_NS: u64 = 10_000_000;
@@ -35,13 +35,11 @@ const STORE_NS: u64 = 1_000_000;
 const LOG_BYTES: usize = 16 << 10;
 
 impl Engine {
-    /// One turn of the loop, frozen or not. Answers how long there is nothing to do unless
+    /// One turn of the loop. Answers how long there is nothing to do unless
     /// something happens: see [`sleep`].
     pub fn turn(&mut self, requests: &Requests) -> u64 {
         self.store.leave_writes(false);
-        let pause_ns = if self.freeze.is_frozen() {
-            self.turn_frozen(requests)
-        } else if self.setup.is_in_step {
+        let pause_ns = if self.setup.is_in_step {
             self.work_in_step(requests)
         } else {
             self.work(requests)
@@ -62,7 +60,7 @@ impl Engine {
     pub fn watched(&self) -> Option<Watch> {
         let is_sure = self.place.is_confining() && self.vm.faults_pending() == 1;
         let watch = is_sure.then(|| self.store.watch()).flatten();
-        watch.filter(|_| !self.setup.is_in_thread && !self.freeze.is_frozen())
+        watch.filter(|_| !self.setup.is_in_thread)
     }
 
     /// The files or the store to sleep on.
@@ -125,9 +123,6 @@ impl Engine {
         self.collect_replies();
         self.conclude();
         self.answer_asks(requests);
-        if self.freeze.is_frozen() {
-            return 0;
-        }
         self.follow_budget();
         self.take_unassigned(0);
         self.look_for_memory(requests);
@@ -154,13 +149,11 @@ impl Engine {
         self.pause(end)
     }
 
-    /// Counts the processor time that the program has used, and this engine: the process's is that
-    /// of both. Helping threads use next to none.
+    /// Counts the processor time that the program has used, and this engine. Helping threads use
+    /// next to none.
     fn count_processor_time(&mut self) {
-        let both = time_ns(ClockId::ProcessCPUTime);
+        self.gauges.set(Counter::ProgramNs, program::processor_ns());
         let own = time_ns(ClockId::ThreadCPUTime);
-        self.gauges
-            .set(Counter::ProgramNs, both.saturating_sub(own));
         self.gauges.set(Counter::EngineProcessorNs, own);
         self.gauges.is_time_counted = true;
     }

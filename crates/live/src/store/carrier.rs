@@ -10,8 +10,7 @@ pub(super) enum Carrier {
     Ring(Ring),
     Workers(Workers),
     AtOnce(AtOnce),
-    /// There is none before the first transfer, which many processes end without, nor from
-    /// [`put_down`](super::SwapStore::put_down) on until [`take_up`](super::SwapStore::take_up).
+    /// There is none before the first transfer, which many processes end without.
     Absent,
 }
 

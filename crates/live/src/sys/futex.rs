@@ -35,7 +35,7 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Duration) -> Waited {
 
 /// Sleeps while both words hold their values, at most for `limit`. May wake for no reason. Where
 /// the kernel refuses to watch two at a time it is the first alone that wakes.
-pub fn wait_for_either(words: [(&AtomicU32, u32); 2], limit: Duration) {
+pub fn wait_for_any<const WORDS: usize>(words: [(&AtomicU32, u32); WORDS], limit: Duration) {
     let waits = words.map(|(word, value)| {
         let mut wait = Wait::new();
         wait.val = value.into();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_for_two_words_ends_by_either() {
+    fn a_wait_for_two_words_ends_by_any() {
         let words = Arc::new([AtomicU32::new(1), AtomicU32::new(1)]);
         for changed in [0, 1] {
             let others = Arc::clone(&words);
@@ -94,7 +94,7 @@ mod tests {
                 let values = words[1 - changed].load(Ordering::Acquire);
                 let mut pairs = [(&words[0], 1), (&words[1], 1)];
                 pairs[1 - changed].1 = values;
-                wait_for_either(pairs, Duration::from_secs(60));
+                wait_for_any(pairs, Duration::from_secs(60));
             }
             waker.join().unwrap();
         }

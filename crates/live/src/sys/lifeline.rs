@@ -43,12 +43,17 @@ impl Lifeline {
         }
     }
 
-    /// Has the calling thread hold it from now on. Whoever held it before does not exist: this
-    /// process is new. False if the C library does not know the calling thread.
-    pub fn hold(&'static self) -> bool {
+    /// Forgets who held it, who does not exist: this process is new.
+    pub fn reset(&self) {
         for word in self.lock.iter().chain(&self.head) {
             word.store(0, Ordering::Relaxed);
         }
+    }
+
+    /// Has the calling thread hold it from now on, and nobody else. False if the C library does not
+    /// know the calling thread.
+    pub fn hold(&'static self) -> bool {
+        self.reset();
         let own = thread::current();
         match thread::robust_list_head(own) {
             // SAFETY: nobody else uses the lock, which is never taken away.

@@ -284,6 +284,13 @@ pub fn populate_for_writing(start: usize, bytes: usize) -> Result<(), Errno> {
     unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateWrite) }
 }
 
+/// Touches every page of `start..start + bytes`. It may fault, so it must not be called by whoever
+/// serves the faults.
+pub fn populate_for_reading(start: usize, bytes: usize) -> Result<(), Errno> {
+    // SAFETY: populating changes no contents; the kernel checks the range.
+    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateRead) }
+}
+
 /// Copies `bytes` from `from`, memory of the engine, to `to` in the program, by way of the kernel:
 /// an address that can't be written to is an error instead of a signal.
 pub fn write_own_memory(to: usize, from: usize, bytes: usize) -> Result<(), Errno> {

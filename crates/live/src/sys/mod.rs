@@ -22,6 +22,7 @@ pub mod pagemap;
 pub mod personality;
 pub mod pidfd;
 pub mod pool;
+pub mod program;
 pub mod reserve;
 pub mod ring;
 pub mod shm;

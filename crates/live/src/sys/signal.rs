@@ -6,8 +6,9 @@
 //! every fault is one: there the doorbell is a *timer*, in the file table that all share.
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
-use super::Errno;
+use super::{Errno, program};
 
 /// The signal that wakes the engine. The C library keeps it from programs (it cancels threads
 /// with it), so that nobody else uses it; the engine's thread blocks it and reads it from a
@@ -93,9 +94,12 @@ pub fn doorbell() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Rings the doorbell of `thread`, which belongs to the calling process.
+/// Rings the doorbell of `thread`, an engine's.
 pub fn ring(thread: u32) -> Result<(), Errno> {
-    send(thread, DOORBELL)
+    match program::is_apart() {
+        true => send(thread, thread, DOORBELL),
+        false => send(own(), thread, DOORBELL),
+    }
 }
 
 /// Makes a timer for a doorbell.
@@ -138,9 +142,16 @@ pub fn take_rings(doorbell: &OwnedFd) {
     while rustix::io::read(doorbell, &mut bytes).is_ok_and(|count| count > 0) {}
 }
 
-/// Ends the process with `SIGBUS`, whatever the program does about that signal; with `SIGKILL` if
-/// that takes no effect within a tenth of a second.
+/// The time after which a program that is to end is ended the hard way.
+const END_LIMIT: Duration = Duration::from_millis(100);
+
+/// Ends the program with `SIGBUS`, whatever it does about that signal; with `SIGKILL` if that takes
+/// no effect within a tenth of a second, or if its engine, a process of its own, can't keep it from
+/// handling the signal.
 pub fn end_process() -> ! {
+    if program::is_engine() {
+        end_program();
+    }
     let action = [0u64; 4];
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     // SAFETY: a zeroed kernel sigaction asks for the default, which ends the process.
@@ -155,17 +166,50 @@ pub fn end_process() -> ! {
         );
         libc::syscall(libc::SYS_kill, pid, libc::SIGBUS);
     }
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    std::thread::sleep(END_LIMIT);
     loop {
         // SAFETY: ends this process and nobody else.
         unsafe { libc::syscall(libc::SYS_kill, pid, libc::SIGKILL) };
     }
 }
 
-fn send(thread: u32, signal: i32) -> Result<(), Errno> {
-    let pid = rustix::process::getpid().as_raw_nonzero().get();
-    // SAFETY: signals a thread of this process; the kernel checks that it is one.
-    let answer = unsafe { libc::syscall(libc::SYS_tgkill, pid, thread, signal) };
+fn end_program() -> ! {
+    if !program_catches(libc::SIGBUS) {
+        program::signal(libc::SIGBUS);
+        program::await_end(END_LIMIT.as_nanos() as u64);
+    }
+    // As long as the engine is there, pages that are missing are not taken for zeros.
+    program::signal(libc::SIGKILL);
+    program::await_end(10 * END_LIMIT.as_nanos() as u64);
+    program::leave()
+}
+
+/// Returns true if the program has its own action for a signal, or ignores or blocks it.
+fn program_catches(signal: i32) -> bool {
+    use rustix::fs::OFlags;
+    let Ok(file) = program::open("status", OFlags::RDONLY | OFlags::CLOEXEC) else {
+        return true;
+    };
+    let mut text = [0u8; 4096];
+    let count = rustix::io::read(&file, &mut text).unwrap_or(0);
+    let masks = text[..count]
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| {
+            let names = [&b"SigBlk:"[..], b"SigIgn:", b"SigCgt:"];
+            let mask = names.iter().find_map(|name| line.strip_prefix(*name))?;
+            u64::from_str_radix(std::str::from_utf8(mask).ok()?.trim(), 16).ok()
+        });
+    masks.fold(0, |all, mask| all | mask) >> (signal - 1) & 1 != 0
+}
+
+fn own() -> u32 {
+    let own = rustix::process::getpid();
+    own.as_raw_nonzero().get().unsigned_abs()
+}
+
+fn send(process: u32, thread: u32, signal: i32) -> Result<(), Errno> {
+    // SAFETY: signals a thread of that process; the kernel checks that it is one.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
     if answer == 0 {
         Ok(())
     } else {
@@ -193,7 +237,7 @@ mod tests {
         let before = block(both).unwrap();
         assert_eq!(take_pending(both), SignalSet::NONE);
         let own = crate::sys::thread::current();
-        send(own, libc::SIGUSR2).unwrap();
+        send(super::own(), own, libc::SIGUSR2).unwrap();
         let mut first = SignalSet::NONE;
         first.insert(libc::SIGUSR1);
         assert_eq!(take_pending(first), SignalSet::NONE);

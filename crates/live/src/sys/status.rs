@@ -2,7 +2,7 @@
 
 use rustix::fs::{Mode, OFlags};
 
-use super::Errno;
+use super::{Errno, program};
 
 /// More than the file has.
 const STATUS_BYTES: usize = 8192;
@@ -20,6 +20,16 @@ pub fn own_resident_bytes() -> Result<u64, Errno> {
         }
     }
     resident_bytes(&text[..filled]).ok_or(Errno::NOENT)
+}
+
+/// The process that traces the program; zero if none does.
+pub fn tracer() -> Option<u32> {
+    let file = program::open("status", OFlags::RDONLY | OFlags::CLOEXEC).ok()?;
+    let mut text = [0; STATUS_BYTES];
+    let count = rustix::io::read(&file, &mut text).ok()?;
+    let mut lines = text[..count].split(|&byte| byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(b"TracerPid:"))?;
+    std::str::from_utf8(line).ok()?.trim().parse().ok()
 }
 
 /// The resident memory that is anonymous or shared, in bytes, of the process with this `status`.

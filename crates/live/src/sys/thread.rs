@@ -1,6 +1,7 @@
 //! The engine's threads: on stacks of their own, deaf to signals, with a file table of their own.
 
 use std::cell::UnsafeCell;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use rustix::fs::{Mode, OFlags, RawDir};
 use rustix::thread::{CpuSet, Pid, UnshareFlags};
 
 use super::memory::Mapping;
-use super::{Errno, PAGE, futex};
+use super::{Errno, PAGE, futex, program};
 
 const RUNNING: u32 = 0;
 const FINISHED: u32 = 1;
@@ -175,7 +176,7 @@ pub fn last_cpu(number: u32) -> Option<u32> {
 ///
 /// Source: Linux, `proc_pid_stat(5)`: the fourth field.
 pub fn children() -> Vec<u32> {
-    let own = std::process::id();
+    let own = program::number();
     let mut found = Vec::new();
     // If they can't be listed, none is found.
     let _ = visit_numbers("/proc", |process| {
@@ -197,15 +198,21 @@ fn read_about<Answer>(
     file: &str,
     find: impl FnOnce(&str) -> Option<Answer>,
 ) -> Option<Answer> {
-    read_and_find(&format!("/proc/self/task/{number}/{file}"), find)
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = program::open(&format!("task/{number}/{file}"), flags);
+    find_in(&file.ok()?, find)
 }
 
 /// Reads the beginning of a small file.
 fn read_and_find<Answer>(path: &str, find: impl FnOnce(&str) -> Option<Answer>) -> Option<Answer> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
+    let file = rustix::fs::open(path, flags, Mode::empty());
+    find_in(&file.ok()?, find)
+}
+
+fn find_in<Answer>(file: &OwnedFd, find: impl FnOnce(&str) -> Option<Answer>) -> Option<Answer> {
     let mut text = [0; 512];
-    let length = rustix::io::read(&file, &mut text).ok()?;
+    let length = rustix::io::read(file, &mut text).ok()?;
     find(std::str::from_utf8(&text[..length]).ok()?)
 }
 
@@ -293,17 +300,21 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
     visit_threads(|thread| into.push(thread))
 }
 
-/// Visits the threads of this process, by number, through `/proc/self/task`. Allocates nothing.
+/// Visits the threads of this process, by number, through `/proc`. Allocates nothing.
 pub fn visit_threads(visit: impl FnMut(u32)) -> Result<(), Errno> {
-    visit_numbers("/proc/self/task", visit)
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    visit_numbers_in(&program::open("task", flags)?, visit)
+}
+
+fn visit_numbers(folder: &str, visit: impl FnMut(u32)) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    visit_numbers_in(&rustix::fs::open(folder, flags, Mode::empty())?, visit)
 }
 
 /// Visits the entries of a folder whose names are numbers. Allocates nothing.
-fn visit_numbers(folder: &str, mut visit: impl FnMut(u32)) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let tasks = rustix::fs::open(folder, flags, Mode::empty())?;
+fn visit_numbers_in(tasks: &OwnedFd, mut visit: impl FnMut(u32)) -> Result<(), Errno> {
     let mut space = [std::mem::MaybeUninit::<u8>::uninit(); 2048];
-    let mut entries = RawDir::new(&tasks, &mut space);
+    let mut entries = RawDir::new(tasks, &mut space);
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let name = entry.file_name().to_str().ok();

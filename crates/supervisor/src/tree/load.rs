@@ -130,7 +130,11 @@ impl Tree {
             pages: frames(pages_of(&self.shared, index)),
             ran_ns: count(Counter::ProgramNs),
             paged_ns: count(Counter::EngineProcessorNs),
-            processor_ns: processor_time::ns_of_program(member.peer.pid, &process),
+            processor_ns: processor_time::ns_of_program(
+                member.peer.pid,
+                &process,
+                member.memory.is_some(),
+            ),
             is_suspended: member.suspension.is_any(),
             is_spared: spared == Some(index),
         })

@@ -44,8 +44,9 @@ impl Member {
             pages_moved: count(Counter::PageIns) + count(Counter::PageOuts),
             page_ins: count(Counter::PageInFaults),
             minor_faults: count(Counter::SoftFaults),
-            processor_ns: is_looked_at
-                .then(|| processor_time::ns_of_program(self.peer.pid, &process)),
+            processor_ns: is_looked_at.then(|| {
+                processor_time::ns_of_program(self.peer.pid, &process, self.memory.is_some())
+            }),
             resident,
             size: match is_scarce {
                 true => pages_of(shared, index),

@@ -1,0 +1,159 @@
+//! A program that a debugger looks into.
+//!
+//! The kernel serves no fault for a debugger (`/proc/PID/mem`, `ptrace`): what is out of memory it
+//! can't read. (`process_vm_readv` can.) So everything is brought in, as far as the budget has room
+//! for all of it, and otherwise a line says how much would do. The helper touches the pages, as a
+//! thread of the program would.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use tidemark_core::time::Time;
+
+use super::trouble::pid;
+use super::{Engine, page_of, pages_in, say};
+use crate::shared::Counter;
+use crate::sys::{PAGE, status};
+
+/// The interval at which it is looked whether there is a debugger, ...
+const LOOK_NS: u64 = 200_000_000;
+/// ... and for how long pages are brought in that has been there.
+const SEEN_NS: u64 = 60_000_000_000;
+/// The pages that are touched at a time, ...
+const PAGES_AT_ONCE: usize = 64;
+/// ... and the pause between.
+const PAUSE_NS: u64 = 200_000;
+/// The part of what is brought in that must be free beside it, ...
+const ROOM_PART: u64 = 16;
+/// ... and the least.
+const ROOM_PAGES: u64 = 128;
+
+/// The state of debuggers, as far as they are known.
+#[derive(Default)]
+pub(super) struct Traced {
+    next_look: Time,
+    /// Until when what is out is brought in.
+    until: Option<Time>,
+    is_told: bool,
+    /// Nothing was out when all was brought in last.
+    is_whole: bool,
+    /// The ranges that are to be brought in yet.
+    runs: Vec<(usize, usize)>,
+}
+
+impl Engine {
+    /// Looks whether there is a debugger, and what it can't see.
+    pub(super) fn look_for_tracer(&mut self) {
+        let now = super::now();
+        if now < self.traced.next_look || self.setup.is_in_step {
+            return;
+        }
+        self.traced.next_look = now.after_ns(LOOK_NS);
+        let tracer = status::tracer().filter(|tracer| *tracer != 0);
+        if tracer.is_some() {
+            self.traced.until = Some(now.after_ns(SEEN_NS));
+        }
+        if self.traced.until.is_some_and(|until| now < until) && self.traced.runs.is_empty() {
+            self.plan_bringing(tracer);
+        }
+    }
+
+    /// Touches some of what is to be brought in. Answers after how long to go on: `quiet_ns` if
+    /// there is nothing.
+    pub(super) fn bring(&mut self, quiet_ns: u64) -> u64 {
+        let Some(&(start, end)) = self.traced.runs.last() else {
+            return quiet_ns;
+        };
+        let next = end.min(start + PAGES_AT_ONCE * PAGE);
+        if self.machine.touch_by_hand(start, next - start) {
+            self.traced.runs.pop();
+            if next < end {
+                self.traced.runs.push((next, end));
+            }
+        }
+        PAUSE_NS
+    }
+
+    fn plan_bringing(&mut self, tracer: Option<u32>) {
+        let others = u64::from(self.beside) + self.resident_in_others();
+        let wanted = |pages: u64| others + pages + (pages / ROOM_PART).max(ROOM_PAGES);
+        let (known, away, runs) = self.collect_away();
+        let whole: u64 = self
+            .managed
+            .iter()
+            .map(|(start, end)| pages_in(start, end))
+            .sum();
+        let total = self.shared.frames_total();
+        if wanted(whole) <= total {
+            // A debugger can't see what was never touched, either, nor what lies beside it.
+            self.traced.runs = self.managed.iter().collect();
+        } else if wanted(known) <= total {
+            self.traced.runs = runs;
+        } else if let Some(tracer) = tracer.filter(|_| away > 0 && !self.traced.is_told) {
+            self.traced.is_told = true;
+            let pages = if whole <= 2 * known { whole } else { known };
+            self.say_what_helps(tracer, away, wanted(pages));
+        }
+        if self.traced.runs.is_empty() {
+            return;
+        }
+        if away == 0 && self.traced.is_whole {
+            self.traced.runs.clear();
+        }
+        self.traced.is_whole = away == 0;
+    }
+
+    /// The number of pages that hold something, of those among them that are out of memory, and
+    /// where these are.
+    fn collect_away(&self) -> (u64, u64, Vec<(usize, usize)>) {
+        let (mut runs, mut known, mut away) = (Vec::<(usize, usize)>::new(), 0, 0);
+        for (start, end) in self.managed.iter() {
+            for address in (start..end).step_by(PAGE) {
+                let at = page_of(address);
+                let frame = self.vm.frame_at(self.space, at);
+                if frame.is_none() && self.vm.slot_at(self.space, at).is_none() {
+                    continue;
+                }
+                known += 1;
+                if frame.is_some_and(|frame| self.machine.is_mapped(frame)) {
+                    continue;
+                }
+                away += 1;
+                match runs.last_mut() {
+                    Some(run) if run.1 == address => run.1 += PAGE,
+                    _ => runs.push((address, address + PAGE)),
+                }
+            }
+        }
+        (known, away, runs)
+    }
+
+    /// The pages that the other processes of the run have in memory.
+    fn resident_in_others(&self) -> u64 {
+        let own = self.record();
+        let others = self.shared.processes().filter(|(index, _)| *index != own);
+        let resident = |process: &crate::shared::Process<'_>| {
+            process.counter(Counter::FramesResident).load(Relaxed)
+        };
+        others.map(|(_, process)| resident(&process)).sum()
+    }
+
+    /// Says what process `tracer` can't see, and that a budget of `wanted` pages helps.
+    fn say_what_helps(&self, tracer: u32, away: u64, wanted: u64) {
+        let mib = |pages: u64| (pages * PAGE as u64).div_ceil(1 << 20);
+        let budget = mib(wanted) + 1;
+        let helps = match wanted + 256 <= self.shared.frames_max() {
+            true => format!("`tidemark ctl budget {budget}M` brings them in within seconds"),
+            false => format!(
+                "run it with `--memory-max {budget}M`: then `tidemark ctl budget {budget}M` brings \
+                 them in"
+            ),
+        };
+        say(&format!(
+            "{} ({}): process {tracer} looks into it, and can't see the {} MiB that are out of \
+             memory; {helps}",
+            self.setup.name,
+            pid(),
+            mib(away),
+        ));
+    }
+}
