@@ -150,6 +150,17 @@ fn await_forks() {
     }
 }
 
+/// Waits until no other thread forks and the engine knows of all changes where memory was moved to.
+///
+/// Another thread may have left that place whose message is still on its way. What this one says of
+/// its memory next must not come before: it would be taken to be about the memory that was there.
+pub(crate) fn await_move(start: usize, bytes: usize) {
+    if is_followed() {
+        await_forks();
+        keeping_errno(|| REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT));
+    }
+}
+
 /// Tells the engine that the program ends.
 pub(crate) fn finish() {
     if !filters::are_set() && REQUESTS.has_engine() {

@@ -10,7 +10,7 @@ use tidemark_live::requests::Ask;
 use tidemark_live::sys::{Errno, PAGE, maps, reserve};
 
 use crate::forks::note_error;
-use crate::hooks::{ASK_LIMIT, keeping_errno};
+use crate::hooks::{self, ASK_LIMIT, keeping_errno};
 use crate::{REQUESTS, filters, system_call};
 
 /// Interposes `munmap`.
@@ -100,7 +100,8 @@ pub unsafe extern "C" fn pkey_mprotect(
     })
 }
 
-/// Interposes `mremap`, which neither takes from the engine's memory nor puts anything there.
+/// Interposes `mremap`, which neither takes from the engine's memory nor puts anything there. A
+/// move returns when the engine knows all of what was at the new place before.
 ///
 /// # Safety
 /// As for the C library's `mremap`, whose optional argument is always passed on.
@@ -126,6 +127,9 @@ pub unsafe extern "C" fn mremap(
     let mut answer = move_memory(start, bytes_before, bytes, flags, place);
     if answer == c_long::from(-libc::EFAULT) && may_be_several {
         answer = keeping_errno(|| move_parts(start, bytes, flags, place)).unwrap_or(answer);
+    }
+    if answer >= 0 && answer as usize != start {
+        hooks::await_move(answer as usize, bytes);
     }
     note_error(answer) as *mut c_void
 }
