@@ -4,7 +4,7 @@ mod support;
 
 use std::process::{Command, Output, Stdio};
 
-use support::{Folder, TIDEMARK, idle_library, stderr, tidemark};
+use support::{Folder, TIDEMARK, foreign_library, idle_library, stderr, tidemark};
 
 /// Expects `output` to be a refusal whose one line contains each of `parts`.
 fn expect_refusal(output: &Output, parts: &[&str]) {
@@ -351,7 +351,7 @@ fn a_missing_library() {
 fn found_a4_a_library_of_another_build() {
     let library = foreign_library();
     let path = library.to_string_lossy().into_owned();
-    for policy in ["mach3", "lru"] {
+    for policy in ["mach3", "tidemark"] {
         let output = Command::new(TIDEMARK)
             .args(["run", "--memory", "64M", "--policy", policy])
             .args(["--allow-unmanaged", "--", "echo", "ran"])
