@@ -170,12 +170,13 @@ impl Scanner {
         is_plain.then_some(area)
     }
 
-    /// The parts of `start..end` in mappings that are not passed through for what they are.
+    /// The mappings in `start..end`, whole, that are not passed through for what they are: parts
+    /// would be two mappings to the kernel, and some calls refuse to work on several.
     pub fn collect_manageable(&mut self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let (mut found, mut at) = (Vec::new(), start);
         while let Some(area) = self.find_next(at).filter(|area| area.start < end) {
             if is_plain(area) {
-                found.push((area.start.max(start), area.end.min(end)));
+                found.push((area.start, area.end));
             }
             at = area.end;
         }

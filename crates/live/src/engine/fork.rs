@@ -57,8 +57,10 @@ const HELD_MAX: usize = 4096;
 const CLAIM_NS_MAX: u64 = 2_000_000_000;
 /// The pause between two looks whether the address space is at rest.
 const QUIET_PAUSE: Duration = Duration::from_micros(50);
-/// The longest sleep of an engine at rest.
+/// The longest sleep of an engine at rest, ...
 const REST_SLEEP_NS: u64 = 100_000_000;
+/// ... and while the thread that forks has faulted.
+const REST_RETRY_NS: u64 = 1_000_000;
 /// The time that a process may take to give up the half of its frames that its child will hold.
 const HALVING_NS_MAX: u64 = 5_000_000_000;
 /// No change.
@@ -194,14 +196,18 @@ impl Engine {
         let program = self.machine.program().as_fd().as_raw_fd();
         let files = [Some(program), Some(self.doorbell.as_raw_fd()), None, None];
         while !requests.take_thaw() {
+            // It may have been read before the rest began, or be refused for now.
+            let pause_ns = match self.serve_frozen(thread) {
+                true => REST_RETRY_NS,
+                false => REST_SLEEP_NS,
+            };
             // A sleep that fails for any reason is a short one.
-            let ready = socket::wait_readable_raw(files, REST_SLEEP_NS).unwrap_or(0);
+            let ready = socket::wait_readable_raw(files, pause_ns).unwrap_or(0);
             if ready & 2 != 0 {
                 signal::take_rings(&self.doorbell);
             }
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
-                self.serve_frozen(thread);
             }
         }
         self.thaw();
@@ -284,15 +290,18 @@ impl Engine {
         }
     }
 
-    /// Serves the faults of a thread that have arrived aside.
-    fn serve_frozen(&mut self, thread: u32) {
+    /// Serves the faults of a thread that have arrived aside. False if there are none.
+    fn serve_frozen(&mut self, thread: u32) -> bool {
+        let mut has_any = false;
         // Nothing may be freed here: the queue is walked, not emptied.
         for index in 0..self.waiting.arrived.len() {
             let arrival = self.waiting.arrived[index];
             if thread == arrival.thread {
                 self.serve_aside(arrival.address);
+                has_any = true;
             }
         }
+        has_any
     }
 
     /// Gives back the record of a child that did not come to be.
