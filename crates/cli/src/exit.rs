@@ -2,6 +2,7 @@
 
 use std::process::ExitStatus;
 
+use clap::error::{ContextKind, ContextValue};
 use tidemark_results::Ending;
 use tidemark_supervisor::{signals, supervise};
 
@@ -53,7 +54,26 @@ pub fn refuse_usage(error: &clap::Error) -> Refusal {
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     let message = paragraph.trim_start_matches("error: ").trim_end();
     let message = Refusal::new(message);
-    Refusal::new(format!("{message}; `--help` shows what there is"))
+    Refusal::new(match find_near(error) {
+        Some(near) => format!("{message}; did you mean {near}?"),
+        None => format!("{message}; `--help` shows what there is"),
+    })
+}
+
+/// The words, options or subcommands that are near to one that is unknown.
+fn find_near(error: &clap::Error) -> Option<String> {
+    let kinds = [
+        ContextKind::SuggestedArg,
+        ContextKind::SuggestedValue,
+        ContextKind::SuggestedSubcommand,
+    ];
+    let near = kinds.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(word) => Some(vec![word.clone()]),
+        ContextValue::Strings(words) => Some(words.clone()),
+        _ => None,
+    })?;
+    let quoted: Vec<String> = near.iter().map(|word| format!("`{word}`")).collect();
+    (!quoted.is_empty()).then(|| quoted.join(" or "))
 }
 
 /// Says why the command could not be carried out, on stderr.
