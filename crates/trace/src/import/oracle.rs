@@ -16,6 +16,11 @@ use crate::model::Kinds;
 
 use super::malformed;
 
+/// What becomes part of the trace.
+pub const USED: &str = "page from the object";
+/// What does not.
+pub const UNUSED: &str = "time, size, next request (checked)";
+
 /// The length of a record.
 pub const RECORD_BYTES: usize = 24;
 
