@@ -53,7 +53,7 @@ pub enum Format {
 }
 
 /// The names of files of each format, by what is behind the last dot.
-const EXTENSIONS: [(&str, Format); 17] = [
+const EXTENSIONS: [(&str, Format); 18] = [
     ("lackey", Format::Lackey),
     ("oracleGeneral", Format::OracleGeneral),
     ("lcs", Format::Lcs),
@@ -68,6 +68,7 @@ const EXTENSIONS: [(&str, Format); 17] = [
     ("trc", Format::Pages),
     ("u32", Format::U32),
     ("u64", Format::U64),
+    ("perf", Format::Perf),
     ("damon", Format::Damon),
     ("champsim", Format::ChampSim),
     ("champsimtrace", Format::ChampSim),

@@ -253,7 +253,7 @@ fn read(line: &[u8]) -> Option<Line> {
     if let Some(region) = raw_region(line).or_else(|| access_region(line)) {
         return (region.start < region.end).then_some(Line::Region(region));
     }
-    const OTHERS: [&[u8]; 15] = [
+    const OTHERS: [&[u8]; 16] = [
         b"base_time_absolute:",
         b"monitoring_duration:",
         b"nr_regions:",
@@ -263,6 +263,7 @@ fn read(line: &[u8]) -> Option<Line> {
         b"intervals:",
         b"memory bw estimate",
         b"total size:",
+        b"record DAMON intervals:",
         b"kdamond",
         b"context",
         b"scheme",
