@@ -96,8 +96,8 @@ pub fn sight(trace: &TraceFacts) -> Option<String> {
     let seconds = |ns: u64| numbers::seconds(ns as f64 / 1e9);
     Some(format!(
         "Sampled: a page is on record once in a window of up to {}. This trace can't tell of less \
-         memory than is touched within the longest, up to {}, nor of working sets over less than \
-         {}.",
+         memory than is touched within the longest, up to {}, nor, where windows are so long, of \
+         working sets over less than {}.",
         seconds(windows.longest_ns),
         text::bytes(trace.bytes(windows.pages_touched)),
         seconds(trace.window_least()),
