@@ -289,6 +289,11 @@ fn found_a5_no_column_that_is_chosen_is_dropped() {
             assert_eq!(import(&plain, &[subject]).status.code(), Some(0));
         }
     }
+    // Options without a column that they could act on.
+    for (columns, option) in [("page=1", "--time-unit=s"), ("key=1", "--hexadecimal")] {
+        let told = refused(&["import", &input, "-o", &other, "--columns", columns, option]);
+        assert!(told.contains("would have no effect"), "{told}");
+    }
     // Without a choice each column is used, or is said not to be.
     let told = stderr(&done(&[
         "import",
@@ -436,4 +441,18 @@ fn found_a1_times_that_begin_at_an_epoch_make_no_trace_longer() {
     for need in needs {
         assert!(need["pages"].as_u64().unwrap() >= 3, "{need}");
     }
+}
+
+/// The script reads each file by a reader of its own, in Python.
+#[test]
+fn found_b4_an_independent_script_finds_the_same_pages_and_misses() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/imports-table");
+    let output = Command::new("python3")
+        .args([script, "--check", TIDEMARK])
+        .output()
+        .unwrap();
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{table}{}", stderr(&output));
+    assert!(table.lines().count() > 20, "{table}");
+    assert!(!table.contains("other pages"), "{table}");
 }

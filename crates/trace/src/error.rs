@@ -105,6 +105,13 @@ pub enum ErrorKind {
         /// The column.
         name: String,
     },
+    /// An option of the command would have no effect.
+    Useless {
+        /// The option.
+        option: &'static str,
+        /// The reason.
+        reason: &'static str,
+    },
     /// It is another kind of file than it was taken for.
     Other {
         /// The name of what it is.
@@ -281,6 +288,9 @@ impl fmt::Display for ErrorKind {
                 "column `{name}` has times of no unit; name it with `--time-unit s`, `ms`, `us`, \
                  `100ns`, `ns` or `instructions`, or leave the times out with `--time-unit none`"
             ),
+            ErrorKind::Useless { option, reason } => {
+                write!(formatter, "`{option}` would have no effect: {reason}; leave it out")
+            }
             ErrorKind::Other { name, remedy } => write!(formatter, "is {name}; {remedy}"),
             ErrorKind::Parquet(text) => write!(formatter, "can't write Parquet: {text}"),
         }

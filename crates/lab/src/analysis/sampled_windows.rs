@@ -3,7 +3,8 @@
 //! A recording begins with short windows and makes them longer where sampling would cost too much, so
 //! that one part of a trace may tell of working sets that another can't. A set over `window` ticks is
 //! known at a time if no sampling window that began within `window` before was longer than half of
-//! it: between two records of a page that is in constant use nearly two windows may lie.
+//! it: between two records of a page that is in constant use nearly two windows may lie. Until
+//! `window` has passed the set is all that was ever touched, which each first touch tells.
 
 use std::ops::Range;
 
@@ -99,8 +100,10 @@ impl SampledWindows {
     pub fn unknown(&self, window: u64) -> Vec<Range<u64>> {
         let coarse = self.spans.iter();
         let coarse = coarse.filter(|span| span.ticks.saturating_mul(2) > window);
-        let reaches = |span: &Span| span.from..span.until.saturating_add(window).min(self.end);
+        let reaches =
+            |span: &Span| span.from.max(window)..span.until.saturating_add(window).min(self.end);
         let mut ranges: Vec<Range<u64>> = coarse.map(reaches).collect();
+        ranges.retain(|range| range.start < range.end);
         ranges.sort_by_key(|range| range.start);
         let mut apart: Vec<Range<u64>> = Vec::new();
         for range in ranges {
@@ -147,7 +150,9 @@ impl SampledWindows {
         let most = shares.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let most = most.filter(|(_, share)| *share >= 0.1);
         let most = most.map(|(window, _)| *window);
-        most.into_iter().chain([throughout.max(1)]).collect()
+        most.into_iter()
+            .chain([throughout.clamp(1, self.end)])
+            .collect()
     }
 }
 
@@ -183,7 +188,7 @@ mod tests {
     fn found_b17_a_long_window_rules_out_shorter_ones_where_it_was_alone() {
         let one_size = windows(1000, &[]);
         assert_eq!(one_size.unknown(20), []);
-        assert_eq!(one_size.unknown(19), [0..1000]);
+        assert_eq!(one_size.unknown(19), [19..1000]);
         assert_eq!(one_size.usual(), [20, 40, 80]);
         // One early window of 100, from 20 to 120 at most; then short ones again.
         let early = windows(1000, &[(30, 100), (120, 10)]);
@@ -198,10 +203,10 @@ mod tests {
         // Windows double, and the last was to be twice as long as the whole trace.
         let short = windows(340, &[(10, 20), (30, 40), (70, 80), (150, 160), (310, 640)]);
         let usual = short.usual();
-        // The first is known while windows were at most half as long: a fifth of the time.
-        assert_eq!(usual, [160, 380], "{short:?}");
-        assert_eq!(short.known_share(380), 1.0);
-        assert!((0.2..0.21).contains(&short.known_share(160)));
+        // The first is known until it has passed, and no longer; the second is the whole trace.
+        assert_eq!(usual, [160, 340], "{short:?}");
+        assert_eq!(short.known_share(340), 1.0);
+        assert_eq!(short.known_share(160), 160.0 / 340.0);
         assert_eq!(short.unknown(700), []);
     }
 }

@@ -137,7 +137,7 @@ impl<R: Read> Report<R> {
                 }
                 Some(Line::Target(number)) => target = number,
                 Some(Line::Region(region)) if region.is_accessed => {
-                    pages += region.pages(page_bytes);
+                    pages = region.pages(page_bytes).saturating_add(pages);
                     if pages > SNAPSHOT_PAGES_MAX {
                         let expected = "at most 67108864 pages accessed in a snapshot; a larger \
                                         `--page-size` has fewer";
@@ -204,7 +204,7 @@ fn process<W: Write>(
 
 impl Window {
     fn length_ns(&self) -> u64 {
-        self.end_ns - self.start_ns
+        self.end_ns.saturating_sub(self.start_ns)
     }
 
     fn check(&self, place: Place) -> Result<(), Error> {
