@@ -106,8 +106,10 @@ fn a_policy_that_is_none() {
 
 #[test]
 fn found_c_words_and_options_that_are_near_are_suggested() {
-    let lines: [(&[&str], &str); 6] = [
+    let lines: [(&[&str], &str); 8] = [
         (&["curv", "x.tide"], "did you mean `curve`?"),
+        (&["rnu", "--memory", "8M", "true"], "did you mean `run`?"),
+        (&["volume", "mkae"], "did you mean `make`?"),
         (
             &["curve", "x.tide", "--polices", "lru"],
             "did you mean `--policies`?",

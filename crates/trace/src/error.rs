@@ -289,7 +289,10 @@ impl fmt::Display for ErrorKind {
                  `100ns`, `ns` or `instructions`, or leave the times out with `--time-unit none`"
             ),
             ErrorKind::Useless { option, reason } => {
-                write!(formatter, "`{option}` would have no effect: {reason}; leave it out")
+                write!(
+                    formatter,
+                    "`{option}` would have no effect: {reason}; leave it out"
+                )
             }
             ErrorKind::Other { name, remedy } => write!(formatter, "is {name}; {remedy}"),
             ErrorKind::Parquet(text) => write!(formatter, "can't write Parquet: {text}"),
