@@ -41,8 +41,15 @@ fn file(folder: &Folder, name: &str, contents: &[u8]) -> String {
     path
 }
 
-/// A small file of each format, with a reference to the page of the one before in each.
+/// The pages of the samples: with a reference to the page of the one before.
+const PAGES: [u64; 4] = [300, 300, 70_000, 300];
+
+/// A small file of each format.
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
+    [binary_samples(), text_samples()].concat()
+}
+
+fn binary_samples() -> Vec<(&'static str, Vec<u8>)> {
     let oracle = |(at, page): (usize, &u64)| {
         let mut record = (at as u32).to_le_bytes().to_vec();
         record.extend(page.to_le_bytes());
@@ -50,13 +57,12 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
         record.extend((-1_i64).to_le_bytes());
         record
     };
-    let pages = [300_u64, 300, 70_000, 300];
-    let records: Vec<Vec<u8>> = pages.iter().enumerate().map(oracle).collect();
+    let records: Vec<u8> = PAGES.iter().enumerate().flat_map(oracle).collect();
     let mut lcs = 0x1234_5678_9abc_def0_u64.to_le_bytes().to_vec();
     lcs.extend(1_u64.to_le_bytes());
     lcs.resize(8184, 0);
     lcs.extend(0x1234_5678_9abc_def0_u64.to_le_bytes());
-    lcs.extend(records.concat());
+    lcs.extend(&records);
     let command = |(at, page): (usize, &u64)| {
         let mut record = vec![0x28, 0, 0, 2, 1, 0, 0, 0];
         record.extend(512_u32.to_le_bytes());
@@ -72,8 +78,26 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
         record[32..40].copy_from_slice(&(page * 4096).to_le_bytes());
         record
     };
+    let word = |&page: &u64| (page as u32).to_le_bytes();
+    vec![
+        ("oracleGeneral", records),
+        ("lcs", lcs),
+        (
+            "vscsi",
+            PAGES.iter().enumerate().flat_map(command).collect(),
+        ),
+        ("u32", PAGES.iter().flat_map(word).collect()),
+        (
+            "u64",
+            PAGES.iter().flat_map(|page| page.to_le_bytes()).collect(),
+        ),
+        ("champsim", PAGES.iter().flat_map(instruction).collect()),
+    ]
+}
+
+fn text_samples() -> Vec<(&'static str, Vec<u8>)> {
     let lines = |line: &dyn Fn(usize, u64) -> String| -> Vec<u8> {
-        let lines = pages.iter().enumerate().map(|(at, page)| line(at, *page));
+        let lines = PAGES.iter().enumerate().map(|(at, page)| line(at, *page));
         lines.collect::<String>().into_bytes()
     };
     let view = |at: usize, page: u64| {
@@ -81,52 +105,23 @@ fn samples() -> Vec<(&'static str, Vec<u8>)> {
         format!("{at} {at}: 77 ifetch 2 byte(s) @ 0x{address:016x} jump\n")
     };
     let damon = |at: usize, page: u64| {
-        let (start, end) = (page * 4096, (page + 1) * 4096);
-        let (from, to) = (at * 1000, (at + 1) * 1000);
-        format!(
-            "snapshot time: [{from}, {to}] (1000)\n0 addr {start} size {} access 5.0 age 0\n",
-            end - start
-        )
+        let (start, from, to) = (page * 4096, at * 1000, (at + 1) * 1000);
+        format!("snapshot time: [{from}, {to}] (1000)\n0 addr {start} size 4096 access 5.0 age 0\n")
     };
+    let csv = lines(&|at, page| format!("{at},{}\n", page * 4096));
+    let sample =
+        |at: usize, page: u64| format!("sort 77 1.00000{at}: page-faults: {:x}\n", page * 4096);
     vec![
         (
             "lackey",
             lines(&|_, page| format!(" L {:08x},4\n", page * 4096)),
         ),
-        ("oracleGeneral", records.concat()),
-        ("lcs", lcs),
-        (
-            "vscsi",
-            pages.iter().enumerate().flat_map(command).collect(),
-        ),
         ("lis", lines(&|at, page| format!("{page} 1 0 {at}\n"))),
-        (
-            "csv",
-            [
-                b"time,address\n".to_vec(),
-                lines(&|at, page| format!("{at},{}\n", page * 4096)),
-            ]
-            .concat(),
-        ),
+        ("csv", [b"time,address\n".to_vec(), csv].concat()),
         ("pages", lines(&|_, page| format!("{page}\n"))),
-        (
-            "u32",
-            pages
-                .iter()
-                .flat_map(|&page| (page as u32).to_le_bytes())
-                .collect(),
-        ),
-        (
-            "u64",
-            pages.iter().flat_map(|page| page.to_le_bytes()).collect(),
-        ),
-        (
-            "perf",
-            lines(&|at, page| format!("sort 77 1.00000{at}: page-faults: {:x}\n", page * 4096)),
-        ),
+        ("perf", lines(&sample)),
         ("damon", lines(&damon)),
         ("drmemtrace", lines(&view)),
-        ("champsim", pages.iter().flat_map(instruction).collect()),
         (
             "pinatrace",
             lines(&|_, page| format!("0x1: R 0x{:x}\n", page * 4096)),

@@ -231,7 +231,7 @@ fn unknown(option: &str, name: &str, kind: &str, all: &[&'static str]) -> Refusa
     Refusal::new(format!("`{option} {name}`: no such {kind}; {told}"))
 }
 
-/// What to say of a word that is none of `all`: those that are near, or all.
+/// The remedy for a word that is none of `all`: those that are near, or all.
 pub fn near_or_all(word: &str, all: &[&str]) -> String {
     let near = collect_near(word, all.iter().copied());
     match near.is_empty() {

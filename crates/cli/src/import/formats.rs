@@ -39,11 +39,11 @@ pub enum Format {
     U32,
     /// Page numbers of 64 bits, little-endian
     U64,
-    /// What `perf script -F comm,pid,time,event,addr` prints of memory events
+    /// Memory events, by `perf script -F comm,pid,time,event,addr`
     Perf,
-    /// What `damo report raw` or `damo report access --raw_number` prints
+    /// DAMON, by `damo report raw` or `damo report access --raw_number`
     Damon,
-    /// What drmemtrace's tool `view` prints
+    /// The output of drmemtrace's tool `view`
     Drmemtrace,
     /// ChampSim's instructions, 64 bytes each
     #[value(name = "champsim")]
@@ -74,21 +74,21 @@ const EXTENSIONS: [(&str, Format); 18] = [
     ("champsimtrace", Format::ChampSim),
 ];
 
-/// What an import says.
+/// The account of an import.
 pub struct Told {
     /// The number of references.
     pub references: u64,
     /// The number of records they became.
     pub records: u64,
-    /// What of the file became part of the trace.
+    /// The parts of the file that became part of the trace.
     pub used: String,
-    /// What did not; empty if all did.
+    /// The parts that did not; empty if all did.
     pub unused: String,
     /// Remarks.
     pub notes: Vec<String>,
 }
 
-/// What is read of a file.
+/// The parts of a file, and remarks.
 #[derive(Default)]
 struct Parts {
     used: String,
@@ -264,11 +264,37 @@ fn read<W: Write>(
             lis::import(source, &mut out)?;
             Ok((out, parts(lis::USED, lis::UNUSED)))
         }
-        Format::Pages => {
-            let mut out = begin(plain("page numbers"))?;
-            pages::import(source, &mut out)?;
-            Ok((out, Parts::default()))
+        Format::ChampSim => {
+            let mut out = begin(champsim::header(bytes))?;
+            champsim::import(source, bytes, &mut out)?;
+            Ok((out, parts(champsim::USED, champsim::UNUSED)))
         }
+        Format::Pinatrace => {
+            let mut out = begin(plain("pinatrace"))?;
+            pinatrace::import(source, bytes, &mut out)?;
+            Ok((out, parts(pinatrace::USED, pinatrace::UNUSED)))
+        }
+        Format::Drmemtrace => {
+            let mut out = begin(drmemtrace::header(bytes))?;
+            drmemtrace::import(source, bytes, &mut out)?;
+            Ok((out, parts(drmemtrace::USED, drmemtrace::UNUSED)))
+        }
+        Format::Pages | Format::U32 | Format::U64 => read_numbers(source, format, bytes, begin),
+        Format::Csv | Format::Vscsi | Format::Perf | Format::Damon => {
+            read_timed(source, format, form, begin)
+        }
+    }
+}
+
+/// The same of formats that have nothing but the numbers of pages.
+fn read_numbers<W: Write>(
+    source: impl Read,
+    format: Format,
+    page_bytes: u64,
+    begin: impl FnOnce(Header) -> Result<Appender<W>, Error>,
+) -> Result<(Appender<W>, Parts), Error> {
+    let plain = |name: &str| import::header(name, page_bytes);
+    match format {
         Format::U32 => {
             let mut out = begin(plain("page numbers of 32 bits"))?;
             let doubt = words::import(source, &mut out)?;
@@ -286,23 +312,10 @@ fn read<W: Write>(
             words::import_wide(source, &mut out)?;
             Ok((out, Parts::default()))
         }
-        Format::ChampSim => {
-            let mut out = begin(champsim::header(bytes))?;
-            champsim::import(source, bytes, &mut out)?;
-            Ok((out, parts(champsim::USED, champsim::UNUSED)))
-        }
-        Format::Pinatrace => {
-            let mut out = begin(plain("pinatrace"))?;
-            pinatrace::import(source, bytes, &mut out)?;
-            Ok((out, parts(pinatrace::USED, pinatrace::UNUSED)))
-        }
-        Format::Drmemtrace => {
-            let mut out = begin(drmemtrace::header(bytes))?;
-            drmemtrace::import(source, bytes, &mut out)?;
-            Ok((out, parts(drmemtrace::USED, drmemtrace::UNUSED)))
-        }
-        Format::Csv | Format::Vscsi | Format::Perf | Format::Damon => {
-            read_timed(source, format, form, begin)
+        _ => {
+            let mut out = begin(plain("page numbers"))?;
+            pages::import(source, &mut out)?;
+            Ok((out, Parts::default()))
         }
     }
 }

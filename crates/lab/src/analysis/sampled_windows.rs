@@ -1,10 +1,10 @@
 //! The windows of a sampled trace over its time: how fine it tells of what, when.
 //!
-//! A recording begins with short windows and makes them longer where sampling would cost too much, so
-//! that one part of a trace may tell of working sets that another can't. A set over `window` ticks is
-//! known at a time if no sampling window that began within `window` before was longer than half of
-//! it: between two records of a page that is in constant use nearly two windows may lie. Until
-//! `window` has passed the set is all that was ever touched, which each first touch tells.
+//! A recording begins with short windows and makes them longer where sampling would cost too much,
+//! so that one part of a trace may tell of working sets that another can't. A set over `window`
+//! ticks is known at a time if no sampling window that began within `window` before was longer than
+//! half of it: between two records of a page that is in constant use nearly two windows may lie.
+//! Until `window` has passed the set is all that was ever touched, which each first touch tells.
 
 use std::ops::Range;
 

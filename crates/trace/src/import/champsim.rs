@@ -19,9 +19,9 @@ use crate::model::{Header, Kinds, TimeUnit};
 
 use super::malformed;
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "pages of instructions, loads and stores, instructions as time";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "branches, registers";
 
 /// The length of a record.

@@ -160,7 +160,7 @@ impl<'a, R: Read> Table<'a, R> {
         }
     }
 
-    /// What is used of each line, with its column.
+    /// The parts of each line that are used, each with its column.
     pub fn used(&self) -> String {
         self.places.used()
     }

@@ -1,4 +1,4 @@
-//! What DAMON saw, as `damo` prints it: `damo report raw`, or from version 2 on `damo report access
+//! DAMON, as `damo` prints what it saw: `damo report raw`, or from version 2 on `damo report access
 //! --raw_number`. A snapshot is a window of time, and each page of a region that was accessed in it
 //! is touched once, as the window begins: DAMON looks at one page of a region and takes the others
 //! to be alike.
@@ -21,9 +21,9 @@ use super::lines::Lines;
 use super::time::{Scale, parse};
 use super::{malformed, number};
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "pages of regions that were accessed, each once in a snapshot; time";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "numbers of accesses, ages";
 
 /// The most pages of one snapshot.
@@ -63,7 +63,7 @@ struct Window {
     end_ns: u64,
 }
 
-/// What is known of a target.
+/// A target, as far as it is known.
 struct Target {
     process: u32,
     longest_ns: u64,

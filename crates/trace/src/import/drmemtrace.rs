@@ -1,4 +1,4 @@
-//! What DynamoRIO's drmemtrace prints with its tool `view`: a line for each record.
+//! DynamoRIO's drmemtrace, as its tool `view` prints it: a line for each record.
 //!
 //! ```text
 //!           16           1:        1443 ifetch       3 byte(s) @ 0x00007f8a3c001290 48 89 e7  mov
@@ -16,9 +16,9 @@ use crate::model::{Header, Kinds, TimeUnit};
 use super::lines::Lines;
 use super::{malformed, number};
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "pages from addresses and lengths, kinds, instructions as time";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "threads (they share their process's pages), markers, flushes, prefetches";
 
 /// The longest access, in bytes.
@@ -100,7 +100,7 @@ fn record(line: &[u8]) -> Option<Line> {
         b"ifetch" => Kinds::FETCH,
         b"read" => Kinds::LOAD,
         b"write" => Kinds::STORE,
-        // `<marker: …>`, `<thread 1443 exited>`, flushes, prefetches; an instruction's further bytes.
+        // `<marker: …>`, `<thread 1443 exited>`, flushes, prefetches; more bytes of an instruction.
         _ => return Some(Line::Other),
     };
     let bytes = number(words.next()?, false)?;

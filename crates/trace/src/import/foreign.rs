@@ -1,5 +1,5 @@
-//! What a file is, by its first bytes: so that one of another kind is refused by its name and does
-//! not become a trace of whatever its bytes would mean.
+//! Kinds of files, by their first bytes: so that one of another kind is refused by its name, and
+//! does not become a trace of whatever its bytes would mean.
 
 use std::io::{Cursor, Read};
 
@@ -243,7 +243,7 @@ impl Plausibility {
         }
     }
 
-    /// What is doubtful, if anything is.
+    /// The doubt, if there is one.
     pub fn doubt(&self) -> Option<String> {
         let distinct = self.seen.len() as u64;
         let is_even = self.quarters.iter().all(|&part| part * 5 > self.count);

@@ -21,9 +21,9 @@ use super::malformed;
 /// The bytes that the header begins and ends with.
 pub const MAGIC: [u8; 8] = 0x1234_5678_9abc_def0_u64.to_le_bytes();
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "page from the object, kinds from the operation where there is one";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "time, size, tenant, time to live, next request, features";
 
 /// The length of the header.

@@ -15,9 +15,9 @@ use crate::model::Kinds;
 use super::lines::Lines;
 use super::{PAGES_MAX, is_remark, malformed, number};
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "pages from the first block and the number of blocks";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "columns 3 and 4";
 
 /// Appends what `source` holds.

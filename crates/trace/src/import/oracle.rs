@@ -16,9 +16,9 @@ use crate::model::Kinds;
 
 use super::malformed;
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "page from the object";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "time, size, next request (checked)";
 
 /// The length of a record.

@@ -1,4 +1,5 @@
-//! What `perf script -F comm,pid,time,event,addr` prints of memory events: a line for each sample.
+//! Memory events of perf, as `perf script -F comm,pid,time,event,addr` prints them: a line for each
+//! sample.
 //!
 //! ```text
 //!      sort 1443 395.600298: cpu/mem-loads,ldlat=30/P:     7f7d7ceff110
@@ -18,7 +19,7 @@ use super::lines::Lines;
 use super::time::{Scale, parse};
 use super::{is_remark, malformed, number};
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "pages from the addresses, processes, time, kinds from the events' names";
 
 /// The most processes.
@@ -32,7 +33,7 @@ struct Sample {
     address: u64,
 }
 
-/// What an import leaves out.
+/// The samples that an import leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// The number of samples without an address.

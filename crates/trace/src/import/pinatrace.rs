@@ -16,9 +16,9 @@ use crate::model::Kinds;
 use super::lines::Lines;
 use super::{is_remark, malformed, number};
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "pages from the addresses accessed, kinds from R and W";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "addresses of instructions, and what follows the address accessed";
 
 /// Appends what `source` holds.

@@ -220,8 +220,8 @@ const VIEW: &str = "Hello\nOutput format:\n<--record#-> <--instr#->: <---tid--->
     \x20          2           1:        1443                                            00\n\
     \x20          3           1:        1443 write        8 byte(s) @ 0x0000000000005ffc by PC \
     0x0000000000401ffe\n\
-    \x20          4           2:        1444 ifetch       2 byte(s) @ 0x0000000000402001 non-branch\n\
-    \x20          5           2:        1444 pref-r       1 byte(s) @ 0x0000000000009000 by PC 0x1\n\
+    \x20          4           2:        1444 ifetch       2 byte(s) @ 0x0000000000402001 jump\n\
+    \x20          5           2:        1444 pref-r       1 byte(s) @ 0x0000000000009000 by PC 1\n\
     \x20          6           2:        1444 <thread 1444 exited>\n\
     View tool results:\n              2 : total instructions\n";
 
@@ -243,7 +243,7 @@ fn what_drmemtrace_views_becomes_references() {
 /// As perf 6.1 prints page faults, with `-F comm,pid,tid,time,event,addr,ip` and without a process.
 const PERF: &str = "         python3 14843/14843   395.600298: page-faults:     561aaa315424 \
     ffffffff817554ea\n  Web Content 14844 [002] 395.600371:  1  cpu/mem-loads,ldlat=30/P:  \
-    7f7d7ceff110 |OP LOAD|LVL L1 hit\n\n python3 14843   396.600298: cpu/mem-stores/P:  561aaa315000\n\
+    7f7d7ceff110 |OP LOAD|LVL L1 hit\n\n python3 14843 396.600298: cpu/mem-stores/P: 561aaa315000\n\
     python3 14843   397.5: page-faults: 0\n";
 
 #[test]

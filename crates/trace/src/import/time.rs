@@ -90,7 +90,7 @@ pub fn scale_of_name(name: &str) -> Option<Option<Scale>> {
     known.filter(|_| !is_short).map(|(_, scale)| Some(*scale))
 }
 
-/// Reads a time in `scale`: in nanoseconds, what is less than one cut off; or in whole instructions.
+/// Reads a time in `scale`: in nanoseconds, parts of one cut off; or in whole instructions.
 pub fn parse(text: &[u8], scale: Scale) -> Option<u64> {
     let exponent_at = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
     let (mantissa, exponent) = match exponent_at {

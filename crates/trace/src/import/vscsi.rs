@@ -20,9 +20,9 @@ use crate::model::{Header, Kinds, TimeUnit};
 
 use super::malformed;
 
-/// What becomes part of the trace.
+/// The parts of a file that become part of the trace.
 pub const USED: &str = "pages from the first block and the length, kinds from the command, time";
-/// What does not.
+/// The parts that do not.
 pub const UNUSED: &str = "serial number, segments, response time";
 
 /// The size of a block of a disk.

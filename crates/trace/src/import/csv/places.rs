@@ -107,7 +107,7 @@ impl Places {
         subject.unwrap_or(Role::Page)
     }
 
-    /// What is used, each with its column: `page from `lbn``.
+    /// The roles that are used, each with its column: `page from `lbn``.
     pub fn used(&self) -> String {
         let used = Role::ALL.iter().filter_map(|role| {
             let label = self.labels.get(self.of(*role)?)?;
