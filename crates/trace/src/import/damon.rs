@@ -11,6 +11,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{Read, Write};
 
 use crate::appender::Appender;
@@ -180,20 +181,21 @@ fn process<W: Write>(
     out: &mut Appender<W>,
 ) -> Result<u32, Error> {
     let known = targets.len();
-    if !targets.contains_key(&name) {
-        if known == TARGETS_MAX {
+    let target = match targets.entry(name) {
+        Entry::Occupied(target) => target.into_mut(),
+        Entry::Vacant(_) if known == TARGETS_MAX => {
             let found = name.to_string();
             return Err(malformed(place, "at most 4096 targets", found.as_bytes()));
         }
-        let process = u32::try_from(known).expect("they are bounded");
-        out.begin(process, window.start_ns)?;
-        let target = Target {
-            process,
-            longest_ns: first_ns,
-        };
-        targets.insert(name, target);
-    }
-    let target = targets.get_mut(&name).expect("it was inserted");
+        Entry::Vacant(place) => {
+            let process = u32::try_from(known).expect("they are bounded");
+            out.begin(process, window.start_ns)?;
+            place.insert(Target {
+                process,
+                longest_ns: first_ns,
+            })
+        }
+    };
     if window.length_ns() > target.longest_ns {
         target.longest_ns = window.length_ns();
         let ns = target.longest_ns;
