@@ -1,25 +1,28 @@
 //! `tidemark import`: traces from what other tools write.
 
 mod columns;
+mod formats;
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tidemark_results::quantity;
 use tidemark_results::text;
-use tidemark_trace::import::{self, csv, lackey, oracle, pages, words};
-use tidemark_trace::{Appender, Error, Header, Repeats, TimeUnit, Writer};
+use tidemark_trace::Repeats;
+use tidemark_trace::import::csv;
+use tidemark_trace::import::time::Scale;
 
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::output::say;
 use crate::traces::{Input, Output};
 
+use formats::{Format, convert};
+
 /// Converts another tool's trace
 ///
-/// What is compressed with zstd is unpacked on the way. Lackey's time is in instructions; the
-/// other formats have none but in a column of CSV, and count references.
+/// What is compressed with gzip, xz or zstd is unpacked on the way. What of the file became part
+/// of the trace is said, and what did not. docs/formats/imports.md has a line for each format.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The file to import; `-` for standard input
@@ -28,59 +31,30 @@ pub struct Arguments {
     /// The file for the trace; `-` for standard output
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
-    /// The format of FILE; without it, what its name says
+    /// The format of FILE; without it, what its name or its first bytes say
     #[arg(long, value_name = "FORMAT")]
     from: Option<Format>,
-    /// The size of a page: what addresses of lackey and CSV are divided by
+    /// The size of a page: what addresses, sectors and lengths are divided by
     #[arg(long, value_name = "SIZE", default_value = "4K")]
     page_size: String,
-    /// The treatment of references to the page of the reference before; without it lackey's are
-    /// merged, as a recorder does, and all others kept
+    /// The treatment of references to the page of the reference before; without it those of
+    /// lackey, drmemtrace and champsim are merged, as a recorder does, and all others kept
     #[arg(long, value_name = "WAY")]
     repeats: Option<RepeatsChoice>,
     /// CSV: which column holds what, by number from 1 or by name, as `page=2,kinds=type`; there
-    /// are page, address, bytes, process, kinds and time
+    /// are page, address, sector (of 512 bytes), key (any text), bytes, count (of pages), process,
+    /// kinds and time
     #[arg(long, value_name = "COLUMNS", help_heading = "CSV")]
     columns: Option<String>,
-    /// CSV: what stands between columns; `tab` is one
-    #[arg(
-        long,
-        value_name = "CHARACTER",
-        default_value = ",",
-        help_heading = "CSV"
-    )]
-    delimiter: String,
+    /// CSV: what stands between columns; `tab` and `space` are names (default: `,`)
+    #[arg(long, value_name = "CHARACTER", help_heading = "CSV")]
+    delimiter: Option<String>,
     /// CSV: page numbers and addresses are hexadecimal, with or without 0x
     #[arg(long, help_heading = "CSV")]
     hexadecimal: bool,
-    /// CSV: what the time column counts
-    #[arg(
-        long,
-        value_name = "UNIT",
-        default_value = "instructions",
-        help_heading = "CSV"
-    )]
-    time_unit: TimeChoice,
-}
-
-/// The formats that can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Valgrind's `--tool=lackey --trace-mem=yes`
-    Lackey,
-    /// libCacheSim's binary traces
-    #[value(
-        name = "oracleGeneral",
-        alias = "oraclegeneral",
-        alias = "oracle-general"
-    )]
-    OracleGeneral,
-    /// Comma-separated values
-    Csv,
-    /// A page number a line
-    Pages,
-    /// Page numbers of 32 bits, little-endian
-    U32,
+    /// CSV: the unit of the time column, where its name does not tell it
+    #[arg(long, value_name = "UNIT", help_heading = "CSV")]
+    time_unit: Option<TimeChoice>,
 }
 
 /// The treatment of repeated references.
@@ -93,12 +67,27 @@ enum RepeatsChoice {
 }
 
 /// The unit of a time column.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TimeChoice {
+    /// Seconds, with fractions
+    #[value(name = "s", alias = "seconds")]
+    Seconds,
+    /// Milliseconds, with fractions
+    #[value(name = "ms", alias = "milliseconds")]
+    Milliseconds,
+    /// Microseconds, with fractions
+    #[value(name = "us", alias = "microseconds")]
+    Microseconds,
+    /// Tenths of a microsecond: Windows' file times
+    #[value(name = "100ns")]
+    HundredNanoseconds,
+    /// Nanoseconds
+    #[value(name = "ns", alias = "nanoseconds")]
+    Nanoseconds,
     /// Instructions of the process
     Instructions,
-    /// Nanoseconds of the process
-    Nanoseconds,
+    /// Times are left out: each reference takes a unit
+    None,
 }
 
 impl Files for Arguments {
@@ -114,80 +103,72 @@ impl Files for Arguments {
 /// Imports.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let format = match arguments.from {
-        Some(format) => format,
-        None => guess(&arguments.input)?,
+        Some(format) => Some(format),
+        None => Format::of_name(&arguments.input)?,
     };
-    let page_bytes = page_bytes(&arguments.page_size)?;
-    let form = csv::Form {
-        delimiter: columns::delimiter(&arguments.delimiter)?,
-        is_hexadecimal: arguments.hexadecimal,
-        page_bytes,
-        time: match arguments.time_unit {
-            TimeChoice::Instructions => TimeUnit::Instructions,
-            TimeChoice::Nanoseconds => TimeUnit::Nanoseconds,
-        },
-        columns: columns::parse(arguments.columns.as_deref().unwrap_or_default())?,
-    };
-    if format != Format::Csv && arguments.columns.is_some() {
-        refuse!("`--columns`: only CSV has columns; add `--from csv` or leave it out");
-    }
-    let repeats = match (arguments.repeats, format) {
-        (Some(RepeatsChoice::Merge), _) | (None, Format::Lackey) => Repeats::Merged,
-        (Some(RepeatsChoice::Keep) | None, _) => Repeats::Kept,
-    };
+    check_csv(&arguments, format)?;
+    let form = form(&arguments)?;
+    let repeats = arguments.repeats.map(|repeats| match repeats {
+        RepeatsChoice::Merge => Repeats::Merged,
+        RepeatsChoice::Keep => Repeats::Kept,
+    });
     let (name, source) = Input::open(&arguments.input)?.metered();
     let output = Output::open(&arguments.output, false)?;
     let out = output.writer()?;
-    match convert(source, format, &form, repeats, out) {
-        Ok((references, records)) => {
-            output.close_trace()?;
-            let (references, records) = (text::count(references), text::count(records));
-            say!("tidemark: {references} references of `{name}` in {records} records");
-            Ok(Exit::Fine)
-        }
-        Err(error) => output.failed(&name, &error),
+    let told = match convert(source, format, &form, repeats, out) {
+        Ok(Ok(told)) => told,
+        Ok(Err(formats::Unknown)) => return Err(unknown(&name)),
+        Err(error) => return output.failed(&name, &error),
+    };
+    output.close_trace()?;
+    let (references, records) = (text::count(told.references), text::count(told.records));
+    say!("tidemark: {references} references of `{name}` in {records} records");
+    match (told.used.is_empty(), told.unused.is_empty()) {
+        (true, _) => {}
+        (false, true) => say!("tidemark: used: {}", told.used),
+        (false, false) => say!("tidemark: used: {}; not used: {}", told.used, told.unused),
     }
+    for note in &told.notes {
+        say!("tidemark: note: {note}");
+    }
+    Ok(Exit::Fine)
 }
 
-/// Imports `source` into `out`. Says how many references there are, and how many records.
-fn convert(
-    source: impl Read,
-    format: Format,
-    form: &csv::Form,
-    repeats: Repeats,
-    out: impl Write,
-) -> Result<(u64, u64), Error> {
-    let source = import::open(source)?;
-    let bytes = form.page_bytes;
-    let begin = |header: Header| -> Result<_, Error> {
-        Ok(Appender::new(Writer::new(out, &header)?, repeats))
-    };
-    let filled = match format {
-        Format::Lackey => {
-            let mut out = begin(lackey::header(bytes))?;
-            lackey::import(source, bytes, &mut out).map(|()| out)
+/// The form of CSV.
+fn form(arguments: &Arguments) -> Result<csv::Form, Refusal> {
+    let scale = |scale| csv::Clock::In(scale);
+    Ok(csv::Form {
+        delimiter: columns::delimiter(arguments.delimiter.as_deref().unwrap_or(","))?,
+        is_hexadecimal: arguments.hexadecimal,
+        page_bytes: page_bytes(&arguments.page_size)?,
+        time: match arguments.time_unit {
+            None => csv::Clock::ByName,
+            Some(TimeChoice::Seconds) => scale(Scale::Seconds),
+            Some(TimeChoice::Milliseconds) => scale(Scale::Milliseconds),
+            Some(TimeChoice::Microseconds) => scale(Scale::Microseconds),
+            Some(TimeChoice::HundredNanoseconds) => scale(Scale::HundredNanoseconds),
+            Some(TimeChoice::Nanoseconds) => scale(Scale::Nanoseconds),
+            Some(TimeChoice::Instructions) => scale(Scale::Instructions),
+            Some(TimeChoice::None) => csv::Clock::None,
+        },
+        columns: columns::parse(arguments.columns.as_deref().unwrap_or_default())?,
+    })
+}
+
+/// Refuses options of CSV for other formats.
+fn check_csv(arguments: &Arguments, format: Option<Format>) -> Result<(), Refusal> {
+    let options = [
+        ("--columns", arguments.columns.is_some()),
+        ("--delimiter", arguments.delimiter.is_some()),
+        ("--hexadecimal", arguments.hexadecimal),
+        ("--time-unit", arguments.time_unit.is_some()),
+    ];
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) if format != Some(Format::Csv) => {
+            refuse!("`{option}`: only CSV has columns; add `--from csv`, or leave it out")
         }
-        Format::OracleGeneral => {
-            let mut out = begin(import::header("oracleGeneral", bytes))?;
-            oracle::import(source, &mut out).map(|()| out)
-        }
-        Format::Csv => {
-            let table = csv::Table::open(source, form)?;
-            let mut out = begin(table.header())?;
-            table.import(&mut out).map(|()| out)
-        }
-        Format::Pages => {
-            let mut out = begin(import::header("page numbers", bytes))?;
-            pages::import(source, &mut out).map(|()| out)
-        }
-        Format::U32 => {
-            let mut out = begin(import::header("page numbers of 32 bits", bytes))?;
-            words::import(source, &mut out).map(|()| out)
-        }
-    }?;
-    let counts = (filled.references(), filled.records());
-    filled.finish()?;
-    Ok(counts)
+        _ => Ok(()),
+    }
 }
 
 /// The size of a page, given as `--page-size`.
@@ -199,42 +180,16 @@ fn page_bytes(text: &str) -> Result<u64, Refusal> {
     }
 }
 
-/// The format of a file, by its name; `.zst` at the end does not count.
-fn guess(path: &Path) -> Result<Format, Refusal> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = name.trim_end_matches(".zst").trim_end_matches(".bin");
-    match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("lackey") => Ok(Format::Lackey),
-        Some("oracleGeneral") => Ok(Format::OracleGeneral),
-        Some("csv") => Ok(Format::Csv),
-        Some("txt" | "pages") => Ok(Format::Pages),
-        Some("u32") => Ok(Format::U32),
-        Some("tide") => refuse!("`{}`: is a trace already", path.display()),
-        _ => refuse!(
-            "`{}`: unknown format; \
-             name it with `--from lackey`, `oracleGeneral`, `csv`, `pages` or `u32`",
-            path.display()
-        ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_tell_formats() {
-        let guessed = |name: &str| guess(Path::new(name)).ok();
-        assert_eq!(guessed("a/gzip.lackey"), Some(Format::Lackey));
-        assert_eq!(
-            guessed("w.oracleGeneral.bin.zst"),
-            Some(Format::OracleGeneral)
-        );
-        assert_eq!(guessed("w.oracleGeneral"), Some(Format::OracleGeneral));
-        assert_eq!(guessed("x.csv.zst"), Some(Format::Csv));
-        assert_eq!(guessed("x.txt"), Some(Format::Pages));
-        assert_eq!(guessed("x.u32"), Some(Format::U32));
-        assert_eq!(guessed("x.tide"), None);
-        assert_eq!(guessed("-"), None);
-    }
+/// The refusal of a file whose format is not known.
+fn unknown(name: &str) -> Refusal {
+    let formats = Format::value_variants().iter();
+    let formats: Vec<String> = formats
+        .map(|format| format!("`{}`", format.name()))
+        .collect();
+    Refusal::new(format!(
+        "`{name}`: unknown format; name it with `--from`: {}. Other text with columns is read with \
+         `--from csv --delimiter space --columns address=2`; print anything else as a page number \
+         a line, and use `--from pages`",
+        formats.join(", ")
+    ))
 }

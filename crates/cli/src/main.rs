@@ -47,8 +47,8 @@ mod volume;
 mod workload;
 mod wss;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use tidemark_outputs as files;
 use tidemark_supervisor::witness;
 
@@ -81,7 +81,7 @@ fn usage(error: &clap::Error) -> Result<Exit, Refusal> {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(Exit::Refused),
         _ => None,
     };
-    let exit = is_help.ok_or_else(|| exit::refuse_usage(error))?;
+    let exit = is_help.ok_or_else(|| exit::refuse_usage(error, &Arguments::command()))?;
     // A reader that has gone away wants no more help.
     let _ = error.print();
     Ok(exit)

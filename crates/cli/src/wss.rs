@@ -7,9 +7,10 @@ use tidemark_lab::amounts::parse_amounts;
 use tidemark_lab::study::{Passing, Wanted, WorkingSets};
 use tidemark_report::{picture, terminal};
 use tidemark_results::analysis::TraceFacts;
+use tidemark_results::analysis::wss::{WindowSizes, WssRecord};
 
 use crate::curve::span;
-use crate::exit::{Exit, Refusal, refuse};
+use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::views::{Forms, Progress, Source, Views};
 
@@ -22,7 +23,7 @@ pub struct Arguments {
     #[command(flatten)]
     source: Source,
     /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit); of a
-    /// live recording at least two of its sampling windows
+    /// live recording at least two of its shortest sampling windows
     #[arg(long, value_name = "N,…")]
     windows: Option<String>,
     #[command(flatten)]
@@ -69,6 +70,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .read(opened, wanted, remedy, &mut progress)?;
     check_windows(&asked, study.facts())?;
     let record = study.working_sets_passed();
+    check_known(&asked, &record)?;
     // The tints of phases are for pictures alone, and take a pass of their own.
     let phases = arguments.forms.has_picture().then(|| {
         progress.show("phases", 0.5);
@@ -83,17 +85,36 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     })
 }
 
-/// Refuses windows that a sampled trace can't tell of.
+/// Refuses windows that a sampled trace can't tell of at any time: shorter than two of its shortest
+/// sampling windows.
 fn check_windows(windows: &[u64], trace: &TraceFacts) -> Result<(), Refusal> {
-    let least = trace.window_least();
+    let least = trace
+        .windows
+        .map_or(0, |windows| windows.first_ns.saturating_mul(2));
     match windows.iter().find(|window| **window < least) {
-        Some(window) => refuse!(
-            "`--windows`: {} is less than twice the longest sampling window ({}), and the trace \
-             can't tell of that; ask for {least} or more, or record it with a shorter `--window` \
-             or without `--live`",
-            span(*window),
-            span(least / 2),
-        ),
+        Some(window) => Err(too_short(*window, trace)),
         None => Ok(()),
     }
+}
+
+/// Refuses windows that turn out not to be known at any time.
+fn check_known(windows: &[u64], record: &WssRecord) -> Result<(), Refusal> {
+    let is_asked = |line: &&WindowSizes| windows.contains(&line.window);
+    let mut lines = record.windows.iter().filter(is_asked);
+    match lines.find(|line| line.known_share <= 0.0) {
+        Some(line) => Err(too_short(line.window, &record.trace)),
+        None => Ok(()),
+    }
+}
+
+fn too_short(window: u64, trace: &TraceFacts) -> Refusal {
+    let longest = trace.windows.map_or(0, |windows| windows.longest_ns);
+    Refusal::new(format!(
+        "`--windows`: {} is less than twice the sampling windows (up to {}), and the trace can't \
+         tell of that at any time; {} is known throughout, or record it with a shorter `--window` \
+         or without `--live`",
+        span(window),
+        span(longest),
+        span(trace.window_least()),
+    ))
 }

@@ -100,6 +100,56 @@ fn a_policy_that_is_none() {
         &["tidemark policies"],
     );
     expect_refusal(&tidemark(&["policies", "clokc"]), &near);
+    let swapped = tidemark(&["curve", "x.tide", "--policies", "lur"]);
+    expect_refusal(&swapped, &["`lur`: no such policy; did you mean `lru`?\n"]);
+}
+
+#[test]
+fn found_c_words_and_options_that_are_near_are_suggested() {
+    let lines: [(&[&str], &str); 8] = [
+        (&["curv", "x.tide"], "did you mean `curve`?"),
+        (&["rnu", "--memory", "8M", "true"], "did you mean `run`?"),
+        (&["volume", "mkae"], "did you mean `make`?"),
+        (
+            &["curve", "x.tide", "--polices", "lru"],
+            "did you mean `--policies`?",
+        ),
+        (
+            &["curve", "x.tide", "--rehearse", "nevr"],
+            "did you mean `never`?",
+        ),
+        (
+            &["import", "x", "-o", "y", "--form", "csv"],
+            "did you mean `--from`?",
+        ),
+        (
+            &["import", "x", "-o", "y", "--from", "cvs"],
+            "did you mean `csv`?",
+        ),
+        (
+            &["import", "x.csv", "-o", "y", "--columns", "pgae=1"],
+            "unknown `pgae`; did you mean `page`?",
+        ),
+    ];
+    for (line, near) in lines {
+        expect_refusal(&tidemark(line), &[near]);
+    }
+    let far = tidemark(&["curve", "x.tide", "--zzzzzz"]);
+    expect_refusal(&far, &["`--help` shows what there is"]);
+}
+
+#[test]
+fn found_c_a_share_above_the_whole_is_no_size_of_the_address_space() {
+    // What is more than all is a size like another: there is no trace.
+    expect_refusal(
+        &tidemark(&["curve", "no.tide", "--at", "150%"]),
+        &["no such file"],
+    );
+    let large = ["curve", "no.tide", "--at", "99999999999999999999%"];
+    expect_refusal(
+        &tidemark(&large),
+        &["too large a share; give a size, like `512M`"],
+    );
 }
 
 #[test]

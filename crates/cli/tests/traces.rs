@@ -238,7 +238,7 @@ fn csv_columns_can_be_chosen() {
     done(&[&import[..], &options[..]].concat());
     assert_eq!(
         done(&["export", "--to", "csv", &output]),
-        b"process,page,kinds,time\n0,1,r,1\n0,2,r,1\n0,3,w,2\n"
+        b"process,page,kinds,references\n0,1,r,1\n0,2,r,1\n0,3,w,2\n"
     );
 }
 
@@ -269,7 +269,11 @@ fn wrong_input_is_named_with_its_place() {
         b"page\n1\n\"x\n",
         &["line 3: `x`; needs a page number"],
     );
-    import("a.u32", b"1234567", &["byte 4: 3 bytes of a record of 4"]);
+    import(
+        "a.u32",
+        b"\x01\0\0\0\x02\0\0",
+        &["byte 4: 3 bytes of a record of 4"],
+    );
     import(
         "a.oracleGeneral",
         &[0; 24],

@@ -197,30 +197,40 @@ pub fn visit<'a, V: Visitor>(
     Ok(make_and_visit(entry, settings, visitor))
 }
 
-/// Those of the names `known` that differ from `name` by little, nearest first.
+/// Those of the names `known` that differ from `name` by little: the nearest, and those that `name`
+/// is a part of.
 pub fn collect_near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut names: Vec<(usize, &str)> = Vec::new();
+    let mut names: Vec<(usize, &str, bool)> = Vec::new();
     for known in known {
         let edits = count_edits(name, known);
         let is_part = name.len() >= 4 && known.contains(name);
         if edits <= 1 + known.len() / 4 || is_part {
-            names.push((edits, known));
+            names.push((edits, known, is_part));
         }
     }
     names.sort();
-    names.into_iter().map(|(_, name)| name).collect()
+    let least = names.first().map_or(0, |(edits, ..)| *edits);
+    names.retain(|(edits, _, is_part)| *edits == least || *is_part);
+    names.into_iter().map(|(_, name, _)| name).collect()
 }
 
-/// The Levenshtein distance: how many bytes must be added, dropped or changed.
+/// The number of bytes that must be added, dropped, changed or swapped with their neighbour: the
+/// distance of optimal string alignment.
 fn count_edits(from: &str, to: &str) -> usize {
+    let (from, to) = (from.as_bytes(), to.as_bytes());
     let mut row: Vec<usize> = (0..=to.len()).collect();
     let mut above = vec![0; to.len() + 1];
-    for (i, a) in from.bytes().enumerate() {
-        core::mem::swap(&mut row, &mut above);
+    let mut before = vec![0; to.len() + 1];
+    for (i, a) in from.iter().enumerate() {
+        core::mem::swap(&mut before, &mut above);
+        core::mem::swap(&mut above, &mut row);
         row[0] = i + 1;
-        for (j, b) in to.bytes().enumerate() {
+        for (j, b) in to.iter().enumerate() {
             let changed = above[j] + usize::from(a != b);
             row[j + 1] = changed.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && from[i - 1] == *b && *a == to[j - 1] {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
         }
     }
     row[to.len()]
@@ -235,6 +245,9 @@ mod tests {
         assert_eq!(near("fif"), ["fifo"]);
         assert_eq!(near("clokc"), ["clock"]);
         assert_eq!(near("rand"), ["random"]);
+        // Two letters swapped are one slip, and so nearer than what takes two.
+        assert_eq!(near("lur"), ["lru"]);
+        assert_eq!(near("fiof"), ["fifo"]);
         assert!(near("completely-else").is_empty());
     }
 

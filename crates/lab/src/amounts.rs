@@ -27,8 +27,9 @@ pub fn parse_sizes(text: &str, page_bytes: u64, pages: u64) -> Result<Sizes, Ref
 
 /// Refuses what [`parse_sizes`] would refuse of any trace, before one is read.
 pub fn check_sizes(text: &str) -> Result<(), Refusal> {
-    // Of pages as large as can be, no size with a unit has too many.
-    let (page_bytes, whole_bytes) = (u64::MAX, u64::MAX);
+    // Of pages as large as can be, no size with a unit has too many; and no share is too large
+    // that is not too large of any program.
+    let (page_bytes, whole_bytes) = (u64::MAX, 1);
     for part in text.split(',').map(str::trim) {
         if text.trim() == "all" {
             return Ok(());

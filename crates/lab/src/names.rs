@@ -231,6 +231,15 @@ fn unknown(option: &str, name: &str, kind: &str, all: &[&'static str]) -> Refusa
     Refusal::new(format!("`{option} {name}`: no such {kind}; {told}"))
 }
 
+/// The remedy for a word that is none of `all`: those that are near, or all.
+pub fn near_or_all(word: &str, all: &[&str]) -> String {
+    let near = collect_near(word, all.iter().copied());
+    match near.is_empty() {
+        true => format!("there are {}", all.join(", ")),
+        false => format!("did you mean {}?", quoted(&near, " or ")),
+    }
+}
+
 /// The remedy for a name that is unknown: one of those that are `near`, or the subcommand that
 /// lists all.
 pub fn hint(near: &[&str], command: &str) -> String {

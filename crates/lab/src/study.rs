@@ -40,6 +40,7 @@ use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
 use crate::analysis::reference_string::ReferenceString;
 use crate::analysis::references::Columns;
+use crate::analysis::sampled_windows::{SampledWindows, WindowsReading};
 use crate::analysis::sampler::Sampler;
 use crate::analysis::shards::Sampling;
 use crate::analysis::sight::Sight;
@@ -94,6 +95,8 @@ pub struct Study {
     marks: Vec<Mark>,
     /// The measures that the trace can tell of.
     sight: Sight,
+    /// The windows it was sampled in, if it was.
+    sampled: Option<SampledWindows>,
     /// The speed of the program by itself.
     speed: Option<Speed>,
     /// The processes that are looked at, if not all.
@@ -168,6 +171,7 @@ impl Study {
             read.map(|()| passed)
         })?;
         let has_mappings = reading.has_mappings;
+        let sampled = reading.windows.take().map(WindowsReading::finish);
         let (references, map, sampler) = reading.finish();
         let touched: u64 = map.regions.iter().map(|region| region.touched).sum();
         facts.granularity = self::facts(header, references.granularity).granularity;
@@ -195,6 +199,7 @@ impl Study {
             marks: map.marks.clone(),
             map: wanted.map.map(|_| map),
             sight,
+            sampled,
             speed,
             chosen,
             has_mappings,
@@ -325,7 +330,7 @@ fn settle(
     if let Some(sets) = &mut wanted.passing.working_sets
         && sets.windows.is_empty()
     {
-        sets.windows = time::usual_windows(facts.time, 0);
+        sets.windows = time::usual_windows(facts.time);
     }
     (wanted, None)
 }
@@ -349,6 +354,8 @@ struct Reading {
     mapper: Mapper,
     sampler: Option<Sampler>,
     granularity: Granularity,
+    /// The windows of a trace that was sampled.
+    windows: Option<WindowsReading>,
     has_map: bool,
     has_mappings: bool,
     has_pages: bool,
@@ -376,6 +383,10 @@ impl Reading {
             mapper: Mapper::new(header.time, fineness),
             sampler: wanted.sampling.as_ref().map(Sampler::new),
             granularity: header.granularity,
+            windows: match header.granularity {
+                Granularity::Window(ns) => Some(WindowsReading::new(ns)),
+                Granularity::Exact | Granularity::Quantum(_) => None,
+            },
             has_map: wanted.map.is_some(),
             has_mappings: false,
             // What processes have in common is known by the numbers of pages.
@@ -414,6 +425,9 @@ impl Reading {
 
     fn take(&mut self, block: &Block, passer: &mut Passer<'_>) {
         self.granularity = self.granularity.after(block);
+        if let Some(windows) = &mut self.windows {
+            windows.take(block);
+        }
         let is_map = |placed: &Placed| matches!(placed.event, Event::Map { .. });
         self.has_mappings = self.has_mappings || block.events.iter().any(is_map);
         if let Some(sampler) = &mut self.sampler {

@@ -96,8 +96,8 @@ pub fn sight(trace: &TraceFacts) -> Option<String> {
     let seconds = |ns: u64| numbers::seconds(ns as f64 / 1e9);
     Some(format!(
         "Sampled: a page is on record once in a window of up to {}. This trace can't tell of less \
-         memory than is touched within the longest, up to {}, nor of working sets over less than \
-         {}.",
+         memory than is touched within the longest, up to {}, nor, where windows are so long, of \
+         working sets over less than {}.",
         seconds(windows.longest_ns),
         text::bytes(trace.bytes(windows.pages_touched)),
         seconds(trace.window_least()),
@@ -175,10 +175,15 @@ pub fn accuracies(record: &CurveRecord) -> Vec<String> {
     let sampled = record.curves.iter().filter_map(|curve| {
         let (rate, error) = sampled(curve)?;
         let name = policy(&curve.policy);
-        Some(format!(
-            "{name} is estimated from samples of {rate} % of the pages each; its miss ratio is off \
-             by at most {error} points of a hundred."
-        ))
+        let samples = format!("{name} is estimated from samples of {rate} % of the pages each");
+        Some(match error {
+            Some(error) => {
+                format!("{samples}; its miss ratio is off by at most {error} percentage points.")
+            }
+            None => format!(
+                "{samples}, and they differ too much to tell anything: ask for a larger sample."
+            ),
+        })
     });
     sampled.collect()
 }
@@ -187,19 +192,20 @@ pub fn accuracies(record: &CurveRecord) -> Vec<String> {
 pub fn curve_name(curve: &Curve) -> String {
     let name = policy(&curve.policy);
     match sampled(curve) {
-        Some((rate, error)) => format!("{name} ({rate} % sampled, ± {error} %)"),
+        Some((rate, Some(error))) => format!("{name} ({rate} % sampled, ± {error} %)"),
+        Some((rate, None)) => format!("{name} ({rate} % sampled, tells nothing)"),
         None => name,
     }
 }
 
 /// Of a curve that was estimated, the share of pages looked at and how far its miss ratio may be
-/// off, in percent.
-fn sampled(curve: &Curve) -> Option<(String, String)> {
+/// off, in percentage points; `None` if by anything.
+fn sampled(curve: &Curve) -> Option<(String, Option<String>)> {
     match curve.accuracy {
         Accuracy::Exact => None,
         Accuracy::Sampled { rate, error } => Some((
             numbers::digits(rate * 100.0),
-            numbers::digits(error * 100.0),
+            (error < 1.0).then(|| numbers::digits(error * 100.0)),
         )),
     }
 }

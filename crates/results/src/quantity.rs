@@ -57,7 +57,10 @@ pub fn parse_share(option: &str, text: &str, whole_bytes: u64) -> Result<u64, Re
         .ok()
         .and_then(|whole| count_bytes(whole, fraction, unit_bytes));
     let Some(bytes) = bytes else {
-        refuse!("{given}: too large; the most is 16777215T");
+        match unit {
+            "%" => refuse!("{given}: too large a share; give a size, like `512M`"),
+            _ => refuse!("{given}: too large; the most is 16777215T"),
+        }
     };
     Ok(bytes)
 }

@@ -100,6 +100,25 @@ pub enum ErrorKind {
         /// The number of columns.
         columns: usize,
     },
+    /// A column of times tells no unit.
+    NoUnit {
+        /// The column.
+        name: String,
+    },
+    /// An option of the command would have no effect.
+    Useless {
+        /// The option.
+        option: &'static str,
+        /// The reason.
+        reason: &'static str,
+    },
+    /// It is another kind of file than it was taken for.
+    Other {
+        /// The name of what it is.
+        name: &'static str,
+        /// The way to a trace.
+        remedy: &'static str,
+    },
     /// The library that writes Parquet failed.
     Parquet(String),
 }
@@ -113,6 +132,8 @@ pub enum Foreign {
     Zstd,
     /// Compressed with gzip.
     Gzip,
+    /// Compressed with xz.
+    Xz,
     /// A Parquet file.
     Parquet,
     /// A program or library.
@@ -262,6 +283,18 @@ impl fmt::Display for ErrorKind {
                 "{columns} columns without names; say which holds pages, from 1, with \
                  `--columns page=N`, or `address=N`"
             ),
+            ErrorKind::NoUnit { name } => write!(
+                formatter,
+                "column `{name}` has times of no unit; name it with `--time-unit s`, `ms`, `us`, \
+                 `100ns`, `ns` or `instructions`, or leave the times out with `--time-unit none`"
+            ),
+            ErrorKind::Useless { option, reason } => {
+                write!(
+                    formatter,
+                    "`{option}` would have no effect: {reason}; leave it out"
+                )
+            }
+            ErrorKind::Other { name, remedy } => write!(formatter, "is {name}; {remedy}"),
             ErrorKind::Parquet(text) => write!(formatter, "can't write Parquet: {text}"),
         }
     }
@@ -272,9 +305,17 @@ impl fmt::Display for Foreign {
         formatter.write_str(match self {
             Foreign::Text => "not a trace but text; `tidemark import` makes one of it",
             Foreign::Zstd => {
-                "not a trace but compressed with zstd; `tidemark import` can read that"
+                "not a trace but compressed with zstd; `tidemark import` can read that, and a \
+                 trace has to be unpacked first"
             }
-            Foreign::Gzip => "not a trace but compressed with gzip; unpack it first",
+            Foreign::Gzip => {
+                "not a trace but compressed with gzip; `tidemark import` can read that, and a \
+                 trace has to be unpacked first"
+            }
+            Foreign::Xz => {
+                "not a trace but compressed with xz; `tidemark import` can read that, and a trace \
+                 has to be unpacked first"
+            }
             Foreign::Parquet => "not a trace but a Parquet file; that can't be read back",
             Foreign::Program => "not a trace but a program; `tidemark record` makes one of it",
             Foreign::Mangled => "a trace that was changed on its way; copy it as binary, not text",

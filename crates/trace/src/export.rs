@@ -17,7 +17,7 @@ use std::io::{Read, Write};
 
 use crate::container::Reader;
 use crate::error::{Error, ErrorKind, Place};
-use crate::model::Block;
+use crate::model::{Block, TimeUnit};
 
 /// A format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,10 @@ impl<R: Read> Chosen<'_, R> {
     }
 
     /// The size of a page in bytes.
+    fn time(&self) -> TimeUnit {
+        self.reader.header().time
+    }
+
     fn page_bytes(&self) -> u64 {
         self.reader.header().page_bytes
     }

@@ -2,49 +2,38 @@
 //!
 //! Each format has a module with an `import` that reads a source to its end and appends what it
 //! finds. Input that does not follow its format is an error with the place; none takes more memory
-//! than a line or a record does. [`open`] unpacks what is compressed with zstd.
+//! than a line or a record does. [`open`] unpacks what is compressed, [`foreign`] knows what a file
+//! is that was taken for another. A module's `USED` and `UNUSED` say what of its records becomes
+//! part of the trace, and what does not.
 
+pub mod champsim;
 pub mod csv;
+pub mod damon;
+pub mod drmemtrace;
+pub mod foreign;
 pub mod lackey;
+pub mod lcs;
 mod lines;
+pub mod lis;
 pub mod oracle;
 pub mod pages;
+pub mod perf;
+pub mod pinatrace;
+pub mod time;
+mod unpack;
+pub mod vscsi;
 pub mod words;
-
-use std::io::{self, BufRead, BufReader, Read};
 
 use crate::error::{Error, ErrorKind, Place};
 use crate::model::{Granularity, Header, TimeUnit};
 
-/// The first bytes of what is compressed with zstd.
-const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-
-/// The most memory unpacking takes, as a power of two of bytes: what `zstd --long` uses.
-const WINDOW_LOG_MAX: u32 = 27;
+pub use unpack::open;
 
 /// The most bytes of a wrong line that an error repeats.
 const FOUND_BYTES_MAX: usize = 40;
 
-/// An import, unpacked.
-enum Unpacked<R: BufRead> {
-    Plain(R),
-    Zstd(Box<zstd::stream::read::Decoder<'static, R>>),
-}
-
-/// Unpacks `source` if it is compressed with zstd.
-///
-/// # Errors
-/// It can't be read.
-pub fn open(source: impl Read) -> Result<impl Read, Error> {
-    let mut source = BufReader::with_capacity(1 << 16, source);
-    let start = source.fill_buf()?;
-    if !start.starts_with(&ZSTD_MAGIC) {
-        return Ok(Unpacked::Plain(source));
-    }
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(source)?;
-    decoder.window_log_max(WINDOW_LOG_MAX)?;
-    Ok(Unpacked::Zstd(Box::new(decoder)))
-}
+/// The most pages of one request.
+const PAGES_MAX: u64 = 1 << 20;
 
 /// The header of an imported trace whose references have no time but their number.
 pub fn header(source: &str, page_bytes: u64) -> Header {
@@ -61,16 +50,10 @@ pub fn header(source: &str, page_bytes: u64) -> Header {
     }
 }
 
-impl<R: BufRead> Read for Unpacked<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Unpacked::Plain(source) => source.read(bytes),
-            Unpacked::Zstd(decoder) => decoder.read(bytes).map_err(|error| {
-                let text = format!("compressed with zstd, and damaged or cut off ({error})");
-                io::Error::new(io::ErrorKind::InvalidData, text)
-            }),
-        }
-    }
+/// Returns true if a line of a text format tells nothing: it is empty, or a remark or end mark
+/// (`#eof`, `*`).
+fn is_remark(line: &[u8]) -> bool {
+    matches!(line.trim_ascii().first(), None | Some(b'#' | b'*'))
 }
 
 /// The error in a line or record of another format.
@@ -103,3 +86,5 @@ fn number(text: &[u8], is_hexadecimal: bool) -> Option<u64> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_formats;

@@ -1,18 +1,9 @@
 //! The columns of a CSV file, as given on the command line.
 
+use tidemark_lab::names::near_or_all;
 use tidemark_trace::import::csv::{Column, Role};
 
 use crate::exit::{Refusal, refuse};
-
-/// The roles a column can have, by name.
-const ROLES: [(&str, Role); 6] = [
-    ("page", Role::Page),
-    ("address", Role::Address),
-    ("bytes", Role::Bytes),
-    ("process", Role::Process),
-    ("kinds", Role::Kinds),
-    ("time", Role::Time),
-];
 
 /// Reads `page=2,kinds=type`. Nothing is no choice.
 pub fn parse(text: &str) -> Result<Vec<(Role, Column)>, Refusal> {
@@ -24,11 +15,10 @@ pub fn parse(text: &str) -> Result<Vec<(Role, Column)>, Refusal> {
         else {
             refuse!("`--columns {item}`: not a choice; write like `page=2` or `page=obj_id`");
         };
-        let Some((_, role)) = ROLES.iter().find(|(known, _)| *known == name) else {
-            refuse!(
-                "`--columns {item}`: unknown `{name}`; \
-                 there are page, address, bytes, process, kinds and time"
-            );
+        let Some(role) = Role::ALL.iter().find(|role| role.name() == name) else {
+            let names = Role::ALL.map(Role::name);
+            let near = near_or_all(name, &names);
+            refuse!("`--columns {item}`: unknown `{name}`; {near}");
         };
         if columns.iter().any(|(taken, _)| taken == role) {
             refuse!("`--columns {text}`: `{name}` is there twice; leave one out");
@@ -39,16 +29,48 @@ pub fn parse(text: &str) -> Result<Vec<(Role, Column)>, Refusal> {
         };
         columns.push((*role, column));
     }
+    check(text, &columns)?;
+    Ok(columns)
+}
+
+/// Refuses choices that contradict each other, or of which one would have no effect.
+fn check(text: &str, columns: &[(Role, Column)]) -> Result<(), Refusal> {
     let has = |role| columns.iter().any(|(taken, _)| *taken == role);
-    match (columns.is_empty(), has(Role::Page), has(Role::Address)) {
-        (false, false, false) => {
-            refuse!("`--columns {text}`: no page; add `page=` or `address=` and a column")
-        }
-        (_, true, true) => {
-            refuse!("`--columns {text}`: both page and address; leave one out")
-        }
-        _ => Ok(columns),
+    let subjects = [Role::Page, Role::Address, Role::Sector, Role::Key];
+    let subjects: Vec<&str> = subjects
+        .into_iter()
+        .filter(|role| has(*role))
+        .map(Role::name)
+        .collect();
+    match subjects[..] {
+        _ if columns.is_empty() => return Ok(()),
+        [] => refuse!(
+            "`--columns {text}`: no page; add `page=`, `address=`, `sector=` or `key=` and a column"
+        ),
+        [_] => {}
+        _ => refuse!(
+            "`--columns {text}`: both {}; leave one out",
+            subjects.join(" and ")
+        ),
     }
+    if has(Role::Bytes) && has(Role::Count) {
+        refuse!(
+            "`--columns {text}`: both bytes and count say how long an access is; leave one out"
+        );
+    }
+    if has(Role::Count) && !has(Role::Page) {
+        refuse!("`--columns {text}`: `count` counts pages from a page on; use `bytes` with others");
+    }
+    if has(Role::Bytes) && has(Role::Key) {
+        refuse!("`--columns {text}`: a key has no length in pages; leave out `bytes`");
+    }
+    for (at, (role, column)) in columns.iter().enumerate() {
+        if let Some((other, _)) = columns[..at].iter().find(|(_, taken)| taken == column) {
+            let (role, other) = (role.name(), other.name());
+            refuse!("`--columns {text}`: one column for `{other}` and `{role}`; choose another");
+        }
+    }
+    Ok(())
 }
 
 /// Reads a delimiter: one character of ASCII, or its name.
@@ -85,6 +107,10 @@ mod tests {
             ("page=1,page=2", "`page` is there twice"),
             ("time=1", "no page"),
             ("page=1,address=2", "both page and address"),
+            ("page=1,bytes=2,count=3", "both bytes and count"),
+            ("address=1,count=2", "`count` counts pages"),
+            ("key=1,bytes=2", "a key has no length"),
+            ("page=1,time=1", "one column for `page` and `time`"),
         ] {
             let told = parse(text).unwrap_err().to_string();
             assert!(told.contains(expected), "{told}");

@@ -106,7 +106,7 @@ fn found_h1_what_windows_do_not_tell_is_not_answered() {
     );
     expect_line(
         &tidemark(&["wss", "--windows", "60M", &trace]),
-        &["`--windows`: 60 ms is less than twice the longest sampling window"],
+        &["`--windows`: 60 ms is less than twice the sampling windows (up to 50 ms)"],
     );
     let output = tidemark(&["wss", "--json", &trace]);
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -26,6 +26,7 @@ use tidemark_trace::{Block, Kinds, TimeUnit};
 
 mod places;
 
+use super::references::Clock;
 use places::{Place, Places};
 
 /// The fineness of a map.
@@ -57,9 +58,7 @@ pub struct Mapper {
     fineness: Fineness,
     unit: TimeUnit,
     column_time: u64,
-    now: u64,
-    /// Each process's own time where its last block ended.
-    ended: Vec<Option<u64>>,
+    clock: Clock,
     /// The mappings, by process.
     places: Places,
     groups: Vec<Group>,
@@ -134,8 +133,7 @@ impl Mapper {
             fineness,
             unit,
             column_time: 1,
-            now: 0,
-            ended: vec![],
+            clock: Clock::default(),
             places: Places::default(),
             groups: vec![],
             group_of: HashMap::new(),
@@ -167,7 +165,7 @@ impl Mapper {
         AddressMap {
             columns: columns.unwrap_or(0),
             column_time: self.column_time,
-            time: self.now,
+            time: self.clock.now,
             regions,
             marks: self.marks,
         }
@@ -175,8 +173,9 @@ impl Mapper {
 
     /// Follows the events of a block, and has `records` look after what lies between them.
     fn walk(&mut self, block: &Block, records: fn(&mut Mapper, &Block, usize, usize)) {
-        self.pass_to(block.process, block.time_start);
-        let start = self.now;
+        if self.unit != TimeUnit::References {
+            self.clock.begin(block.process, block.time_start);
+        }
         let mut from = 0;
         for placed in &block.events {
             let until = (placed.after as usize).clamp(from, block.pages.len());
@@ -184,7 +183,7 @@ impl Mapper {
             from = until;
             if let Some(name) = self.places.happen(block.process, &placed.event) {
                 let mark = Mark {
-                    time: self.now,
+                    time: self.clock.now,
                     process: block.process,
                     name,
                 };
@@ -192,13 +191,11 @@ impl Mapper {
             }
         }
         records(self, block, from, block.pages.len());
-        let ended = &mut self.ended[block.process as usize];
-        *ended = ended.map(|ended| ended.saturating_add(self.now - start));
     }
 
     /// Lets the time pass that records take.
     fn pass_records(&mut self, block: &Block, from: usize, until: usize) {
-        self.pass(match self.unit {
+        self.clock.pass(match self.unit {
             TimeUnit::References => (until - from) as u64,
             TimeUnit::Instructions | TimeUnit::Nanoseconds => block.gaps[from..until]
                 .iter()
@@ -207,35 +204,15 @@ impl Mapper {
         });
     }
 
-    fn pass(&mut self, time: u64) {
-        self.now = self.now.saturating_add(time);
-    }
-
-    /// Lets the time pass that lies between a process's blocks. A process's first block starts the
-    /// process's clock, wherever that stands; what the first process of all has spent before its
-    /// first record counts.
-    fn pass_to(&mut self, process: u32, time: u64) {
-        let is_first = self.ended.iter().flatten().next().is_none();
-        let process = process as usize;
-        if process >= self.ended.len() {
-            self.ended.resize(process + 1, None);
-        }
-        let before = self.ended[process].unwrap_or(if is_first { 0 } else { time });
-        if self.unit != TimeUnit::References {
-            self.pass(time.saturating_sub(before));
-        }
-        self.ended[process] = Some(time.max(before));
-    }
-
     fn take_records(&mut self, block: &Block, from: usize, until: usize) {
         let process = block.process;
         for at in from..until {
-            self.pass(match self.unit {
+            self.clock.pass(match self.unit {
                 TimeUnit::References => 1,
                 TimeUnit::Instructions | TimeUnit::Nanoseconds => u64::from(block.gaps[at]),
             });
             // A reference at time t belongs to the span that ends there.
-            let mut column = self.now.saturating_sub(1) / self.column_time;
+            let mut column = self.clock.now.saturating_sub(1) / self.column_time;
             while column >= self.fineness.columns_max as u64 {
                 self.halve_columns();
                 column /= 2;

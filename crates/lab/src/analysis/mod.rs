@@ -34,6 +34,7 @@ pub mod reference_string;
 pub mod references;
 pub mod residence;
 mod runs;
+pub mod sampled_windows;
 pub mod sampler;
 pub mod shards;
 pub(crate) mod sharing;

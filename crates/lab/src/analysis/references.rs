@@ -417,36 +417,38 @@ struct Process {
 pub(crate) const TIME_MAX: u64 = 1 << 62;
 
 /// The time of several processes, one after the other as their blocks come.
+///
+/// It is the one place that turns times of processes into the time of a trace. That begins with the
+/// first block: times that count from an epoch, or from the beginning of a part that was cut away,
+/// do not make a trace longer.
 #[derive(Default)]
 pub(crate) struct Clock {
     /// The time that has passed.
     pub(crate) now: u64,
-    /// Each process with its own time where its last block ended.
-    ended: Vec<(u32, u64)>,
+    /// Each process's own time where its last block ended, by its number in the trace.
+    ended: Vec<Option<u64>>,
     current: usize,
 }
 
 impl Clock {
     /// Lets the time pass that lies between a process's blocks, the next of which begins at `time`
-    /// of the process. A process's first block starts the process's clock, wherever that stands;
-    /// what the first process of all has spent before its first record counts.
+    /// of the process. A process's first block starts the process's clock, wherever that stands.
     pub(crate) fn begin(&mut self, process: u32, time: u64) {
-        let known = self.ended.iter().position(|known| known.0 == process);
-        self.current = known.unwrap_or_else(|| {
-            let before = if self.ended.is_empty() { 0 } else { time };
-            self.ended.push((process, before));
-            self.ended.len() - 1
-        });
-        let ended = &mut self.ended[self.current].1;
-        self.now = self.now.saturating_add(time.saturating_sub(*ended));
-        *ended = time.max(*ended);
+        self.current = process as usize;
+        if self.current >= self.ended.len() {
+            self.ended.resize(self.current + 1, None);
+        }
+        let ended = &mut self.ended[self.current];
+        let before = ended.unwrap_or(time);
+        self.now = self.now.saturating_add(time.saturating_sub(before));
+        *ended = Some(time.max(before));
     }
 
     /// Lets so many ticks pass in the process whose block began last.
     pub(crate) fn pass(&mut self, ticks: u64) {
         self.now = self.now.saturating_add(ticks);
-        if let Some(process) = self.ended.get_mut(self.current) {
-            process.1 = process.1.saturating_add(ticks);
+        if let Some(Some(ended)) = self.ended.get_mut(self.current) {
+            *ended = ended.saturating_add(ticks);
         }
     }
 }
@@ -632,11 +634,11 @@ mod tests {
         loading.take(&block(0, 20, &[2], &[5]));
         let references = loading.finish();
         assert_eq!(references.pages, [0, 1, 2, 1]);
-        // 10 before the first, 7 between the first process's blocks.
-        assert_eq!(references.times, [11, 13, 17, 29]);
+        // 7 between the first process's blocks; what was before the first of each does not count.
+        assert_eq!(references.times, [1, 3, 7, 19]);
         let names: Vec<u32> = references.names.iter().map(|name| name.process).collect();
         assert_eq!(names, [0, 0, 1]);
-        assert_eq!(references.duration(), 29);
+        assert_eq!(references.duration(), 19);
     }
 
     #[test]
@@ -646,7 +648,7 @@ mod tests {
         loading.take(&block(0, 10, &[1, 2], &[1, 2]));
         loading.take(&block(1, 3, &[1], &[4]));
         let references = loading.finish();
-        assert_eq!((references.pages, references.times), (vec![0], vec![7]));
+        assert_eq!((references.pages, references.times), (vec![0], vec![4]));
     }
 
     #[test]

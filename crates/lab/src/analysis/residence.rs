@@ -123,6 +123,8 @@ pub struct Piece {
     pub pages_max: u64,
     /// Resident pages times ticks.
     pub page_time: u128,
+    /// The square of resident pages times ticks.
+    pub square_time: u128,
     /// Pages that came in it, first uses included.
     pub faults: u64,
 }
@@ -167,7 +169,9 @@ impl Watcher for Timeline {
                 _ => piece.pages_min.min(size),
             };
             piece.pages_max = piece.pages_max.max(size);
-            piece.page_time += u128::from(size) * u128::from(until - from);
+            let ticks = u128::from(until - from);
+            piece.page_time += u128::from(size) * ticks;
+            piece.square_time += u128::from(size * size) * ticks;
             piece.ticks += until - from;
             from = until;
         }

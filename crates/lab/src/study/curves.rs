@@ -169,9 +169,19 @@ impl Study {
 
     /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
     /// time, rounded to a digit. Of a sampled trace, where these are shorter than it can tell of:
-    /// the shortest that it can, and some that are twice as long each.
+    /// [`usual`](crate::analysis::sampled_windows::SampledWindows::usual).
     pub fn usual_windows(&self) -> Vec<u64> {
-        usual_windows(self.facts.time, self.sight.window_min)
+        let usual = usual_windows(self.facts.time);
+        match &self.sampled {
+            Some(sampled)
+                if usual
+                    .iter()
+                    .any(|window| sampled.known_share(*window) < 0.5) =>
+            {
+                sampled.usual()
+            }
+            Some(_) | None => usual,
+        }
     }
 
     /// The intervals of the references, of which enough are kept to answer within what is assumed.

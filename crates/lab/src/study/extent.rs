@@ -12,7 +12,7 @@ use crate::analysis::references::{Clock, TIME_MAX};
 pub(super) struct Extent {
     /// The number of references.
     pub(super) references: u64,
-    /// Virtual time at the last of them, in the trace's unit.
+    /// Virtual time from the beginning of the first block to the last of them, in the trace's unit.
     pub(super) time: u64,
     /// The tick that their string ends at.
     pub(super) end: u64,

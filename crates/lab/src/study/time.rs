@@ -1,12 +1,14 @@
 //! The course over time: working sets and phases, as records.
 
+use std::ops::Range;
+
 use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
 
 use super::{Study, VERSION};
 use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::phases::{PhaseOptions, find_phases};
-use crate::analysis::residence::Timeline;
+use crate::analysis::residence::{Piece, Timeline, Totals};
 
 impl Study {
     /// The size of the working set at each of `windows`, in at most `pieces` spans of time.
@@ -40,7 +42,10 @@ impl Study {
             windows: windows
                 .iter()
                 .zip(lines)
-                .map(|(window, line)| window_sizes(*window, line))
+                .map(|(window, line)| {
+                    let unknown = self.sampled.as_ref().map(|it| it.unknown(*window));
+                    window_sizes(*window, line, &unknown.unwrap_or_default())
+                })
                 .collect(),
             marks: self.marks.clone(),
         }
@@ -87,17 +92,8 @@ impl Study {
     }
 }
 
-/// The windows that are usually shown of a program that runs for `time`, where the shortest that
-/// can be told of is `least`.
-pub(super) fn usual_windows(time: u64, least: u64) -> Vec<u64> {
-    if least > time / 1000 && least > 0 {
-        let doubled = |times: u32| least.saturating_mul(1 << times);
-        let fits = |window: &u64| *window <= time / 2;
-        return [least]
-            .into_iter()
-            .chain((1..3).map(doubled).filter(fits))
-            .collect();
-    }
+/// The windows that are usually shown of a program that runs for `time`.
+pub(super) fn usual_windows(time: u64) -> Vec<u64> {
     let round = |window: u64| {
         let power = 10u64.pow(window.max(1).ilog10());
         (window / power * power).max(1)
@@ -107,18 +103,39 @@ pub(super) fn usual_windows(time: u64, least: u64) -> Vec<u64> {
     windows
 }
 
-fn window_sizes(window: u64, line: &Timeline) -> WindowSizes {
-    let bucket = |(at, piece): (usize, &crate::analysis::residence::Piece)| SizeBucket {
-        from: line.start + at as u64 * line.piece_ticks,
+/// The sizes of a line, but for the pieces that lie in a range of time in which they are `unknown`.
+fn window_sizes(window: u64, line: &Timeline, unknown: &[Range<u64>]) -> WindowSizes {
+    let bucket = |&(from, piece): &(u64, &Piece)| SizeBucket {
+        from,
         min: piece.pages_min,
         mean: piece.pages_mean(),
         max: piece.pages_max,
     };
+    let pieces = line.pieces.iter().enumerate();
+    let pieces = pieces.map(|(at, piece)| (line.start + at as u64 * line.piece_ticks, piece));
+    let is_known = |(from, piece): &(u64, &Piece)| {
+        let until = from + piece.ticks;
+        !unknown
+            .iter()
+            .any(|range| range.start < until && *from < range.end)
+    };
+    let known: Vec<(u64, &Piece)> = pieces.filter(is_known).collect();
+    let totals = match known.len() == line.pieces.len() {
+        true => line.totals,
+        false => known.iter().fold(Totals::default(), |mut sum, (_, piece)| {
+            sum.duration += piece.ticks;
+            sum.page_time += piece.page_time;
+            sum.square_time += piece.square_time;
+            sum.pages_max = sum.pages_max.max(piece.pages_max);
+            sum
+        }),
+    };
     WindowSizes {
         window,
-        mean: line.totals.pages_mean(),
-        deviation: line.totals.pages_variance().sqrt(),
-        peak: line.totals.pages_max,
-        buckets: line.pieces.iter().enumerate().map(bucket).collect(),
+        known_share: totals.duration as f64 / line.totals.duration.max(1) as f64,
+        mean: totals.pages_mean(),
+        deviation: totals.pages_variance().sqrt(),
+        peak: totals.pages_max,
+        buckets: known.iter().map(bucket).collect(),
     }
 }

@@ -1,7 +1,7 @@
 //! Working sets over time as a picture.
 
 use tidemark_results::analysis::phases::PhasesRecord;
-use tidemark_results::analysis::wss::{WindowSizes, WssRecord};
+use tidemark_results::analysis::wss::{SizeBucket, WindowSizes, WssRecord};
 
 use super::Picture;
 use super::chart::{Area, Chart, Series};
@@ -58,7 +58,7 @@ pub fn sizes(record: &WssRecord, phases: Option<&PhasesRecord>) -> Picture {
             .iter()
             .enumerate()
             .rev()
-            .map(|(at, line)| series(at, line, record))
+            .flat_map(|(at, line)| series(at, line, record))
             .collect(),
         spans: spans.unwrap_or_default(),
         levels: vec![],
@@ -78,26 +78,40 @@ pub fn sizes(record: &WssRecord, phases: Option<&PhasesRecord>) -> Picture {
     picture
 }
 
-/// A line through lowest and highest of each span, so that no peak is lost.
-fn series(at: usize, line: &WindowSizes, record: &WssRecord) -> Series {
+/// A line through lowest and highest of each span, so that no peak is lost; one for each stretch of
+/// spans, the first with the name.
+fn series(at: usize, line: &WindowSizes, record: &WssRecord) -> Vec<Series> {
     let unit = record.trace.time_unit;
     let page_bytes = record.trace.page_bytes as f64;
     let window = numbers::time_short(line.window as f64, unit);
-    let points = line.buckets.iter().enumerate().flat_map(|(at, bucket)| {
-        let next = line.buckets.get(at + 1);
-        let until = next.map_or(record.trace.time, |next| next.from);
-        let part = |part: f64| bucket.from as f64 + (until - bucket.from.min(until)) as f64 * part;
-        [
-            (part(0.33), bucket.min as f64 * page_bytes),
-            (part(0.67), bucket.max as f64 * page_bytes),
-        ]
-    });
-    Series {
-        name: format!("window {window}"),
+    let step = line
+        .buckets
+        .windows(2)
+        .map(|two| two[1].from - two[0].from)
+        .min();
+    let points = |stretch: &[SizeBucket]| -> Vec<(f64, f64)> {
+        let points = stretch.iter().flat_map(|bucket| {
+            let until = step.map_or(record.trace.time, |step| bucket.from + step);
+            let until = until.min(record.trace.time).max(bucket.from);
+            let part = |part: f64| bucket.from as f64 + (until - bucket.from) as f64 * part;
+            [
+                (part(0.33), bucket.min as f64 * page_bytes),
+                (part(0.67), bucket.max as f64 * page_bytes),
+            ]
+        });
+        points.collect()
+    };
+    let stretches = line.stretches().enumerate();
+    let series = stretches.map(|(place, stretch)| Series {
+        name: match place {
+            0 => format!("window {window}"),
+            _ => String::new(),
+        },
         colour: LINES[at % LINES.len()],
         is_dashed: false,
         width: 1.5,
-        points: points.collect(),
+        points: points(stretch),
         dot: None,
-    }
+    });
+    series.collect()
 }

@@ -53,16 +53,15 @@ fn drawing(record: &WssRecord, screen: Screen) -> String {
     );
     let mut canvas = Canvas::new(screen.columns - MARGIN, screen.lines);
     for (at, line) in record.windows.iter().enumerate().rev() {
-        let spots: Vec<(f64, f64)> = line
-            .buckets
-            .iter()
-            .flat_map(|bucket| {
+        for stretch in line.stretches() {
+            let spots = stretch.iter().flat_map(|bucket| {
                 let x = across.place(bucket.from as f64);
                 let y = |pages: u64| up.place(pages as f64 * page_bytes);
                 [(x, y(bucket.min)), (x, y(bucket.max))]
-            })
-            .collect();
-        canvas.line(&spots, LINES[at % LINES.len()]);
+            });
+            let spots: Vec<(f64, f64)> = spots.collect();
+            canvas.line(&spots, LINES[at % LINES.len()]);
+        }
     }
     // Without colours the letters tell the lines apart: each at its own part of the time.
     let count = record.windows.len();
@@ -78,7 +77,8 @@ fn drawing(record: &WssRecord, screen: Screen) -> String {
 }
 
 fn table(record: &WssRecord) -> String {
-    let columns = [
+    let is_partly = record.windows.iter().any(|line| line.known_share < 1.0);
+    let mut columns = vec![
         "window",
         "mean",
         "deviation",
@@ -86,17 +86,24 @@ fn table(record: &WssRecord) -> String {
         "mean pages",
         "peak pages",
     ];
+    if is_partly {
+        columns.push("known for");
+    }
     let mut table = text::table(&columns, 0);
     let bytes = |pages: f64| numbers::bytes(pages * record.trace.page_bytes as f64);
     for line in &record.windows {
-        table.add_row([
+        let mut row = vec![
             text::count(line.window),
             bytes(line.mean),
             bytes(line.deviation),
             bytes(line.peak as f64),
             format!("{:.1}", line.mean),
             text::count(line.peak),
-        ]);
+        ];
+        if is_partly {
+            row.push(format!("{:.0} % of the time", line.known_share * 100.0));
+        }
+        table.add_row(row);
     }
     format!("{table}\n")
 }

@@ -167,6 +167,7 @@ fn size_at(part: f64, window: f64) -> f64 {
 pub fn sizes() -> WssRecord {
     let line = |window: u64, share: f64| WindowSizes {
         window,
+        known_share: 1.0,
         mean: 3_900.0 * share,
         deviation: 1_500.0 * share,
         peak: (8_100.0 * (0.25 + 0.75 * share)) as u64,

@@ -107,6 +107,7 @@ fn working_sets_as_csv_have_a_line_a_bucket() {
         trace: facts(),
         windows: vec![WindowSizes {
             window: 10,
+            known_share: 0.5,
             mean: 2.5,
             deviation: 0.5,
             peak: 4,
@@ -119,6 +120,24 @@ fn working_sets_as_csv_have_a_line_a_bucket() {
         "window,time,min_pages,mean_pages,max_pages\n10,0,1,2.5,4\n"
     );
     assert_eq!(WssRecord::from_json(&record.to_json()), Ok(record));
+}
+
+#[test]
+fn buckets_are_apart_where_some_are_missing() {
+    let bucket = |from| SizeBucket {
+        from,
+        ..SizeBucket::default()
+    };
+    let line = WindowSizes {
+        window: 10,
+        known_share: 0.5,
+        mean: 2.5,
+        deviation: 0.5,
+        peak: 4,
+        buckets: [3, 6, 12, 15, 18].map(bucket).to_vec(),
+    };
+    let lengths: Vec<usize> = line.stretches().map(<[_]>::len).collect();
+    assert_eq!(lengths, [2, 3]);
 }
 
 #[test]

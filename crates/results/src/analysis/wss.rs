@@ -27,13 +27,17 @@ pub struct WssRecord {
 pub struct WindowSizes {
     /// The window, in virtual time: a page is in the set for so long after a reference.
     pub window: u64,
-    /// The mean size over the whole trace, in pages.
+    /// The share of the time at which the size is known, from 0 to 1; absent where that is all of
+    /// it. What follows is of that time.
+    #[serde(default = "all", skip_serializing_if = "is_all")]
+    pub known_share: f64,
+    /// The mean size, in pages.
     pub mean: f64,
     /// The standard deviation of the size, in pages.
     pub deviation: f64,
     /// The largest size, in pages.
     pub peak: u64,
-    /// Equal spans of time, in order.
+    /// Equal spans of time, in order; those are missing in which the size is not known throughout.
     pub buckets: Vec<SizeBucket>,
 }
 
@@ -48,6 +52,24 @@ pub struct SizeBucket {
     pub mean: f64,
     /// The largest size.
     pub max: u64,
+}
+
+fn all() -> f64 {
+    1.0
+}
+
+fn is_all(share: &f64) -> bool {
+    *share >= 1.0
+}
+
+impl WindowSizes {
+    /// The buckets, in stretches without a gap.
+    pub fn stretches(&self) -> impl Iterator<Item = &[SizeBucket]> {
+        let steps = self.buckets.windows(2).map(|two| two[1].from - two[0].from);
+        let step = steps.min().unwrap_or(0);
+        self.buckets
+            .chunk_by(move |one, next| next.from - one.from <= step)
+    }
 }
 
 impl WssRecord {

@@ -268,6 +268,7 @@ fn foreign(bytes: &[u8]) -> Foreign {
     match bytes {
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Foreign::Zstd,
         [0x1f, 0x8b, ..] => Foreign::Gzip,
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => Foreign::Xz,
         [b'P', b'A', b'R', b'1', ..] => Foreign::Parquet,
         [0x7f, b'E', b'L', b'F', ..] => Foreign::Program,
         [_, b'T', b'I', b'D', b'E', ..] => Foreign::Mangled,

@@ -363,6 +363,7 @@ fn other_files_are_told_apart() {
     assert_eq!(kind(b"1\n2\n3\n"), Foreign::Text);
     assert_eq!(kind(b"\x28\xb5\x2f\xfd\0\0"), Foreign::Zstd);
     assert_eq!(kind(b"\x1f\x8b\x08\0"), Foreign::Gzip);
+    assert_eq!(kind(b"\xfd7zXZ\0\0"), Foreign::Xz);
     assert_eq!(kind(b"PAR1\x15\x04"), Foreign::Parquet);
     assert_eq!(kind(b"\x7fELF\x02\x01\x01\0"), Foreign::Program);
     assert_eq!(kind(b"\x89TIDE\n\x1a\x01"), Foreign::Mangled);

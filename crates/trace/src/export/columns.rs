@@ -3,16 +3,22 @@
 use std::io::{Read, Write};
 
 use crate::error::Error;
-use crate::model::{Block, Kinds};
+use crate::model::{Block, Kinds, TimeUnit};
 
 use super::Chosen;
 
-/// The first line.
-pub const NAMES: &str = "process,page,kinds,time";
+/// The name of the column of times: it tells their unit, so that nobody has to.
+pub const fn time_name(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Instructions => "instructions",
+        TimeUnit::References => "references",
+        TimeUnit::Nanoseconds => "time_ns",
+    }
+}
 
 /// Writes a line for each record.
 pub(super) fn export<R: Read>(blocks: &mut Chosen<R>, mut out: impl Write) -> Result<(), Error> {
-    writeln!(out, "{NAMES}")?;
+    writeln!(out, "process,page,kinds,{}", time_name(blocks.time()))?;
     let mut block = Block::default();
     while blocks.next(&mut block)? {
         let mut time = block.time_start;

@@ -2,73 +2,36 @@
 //!
 //! Columns are chosen by number, from 1, or by their names in the first line. Without a choice the
 //! names in the first line choose, if they are known and one alone is a page's. Nothing else is
-//! guessed: any number looks like a page's. A file of one column without a name holds pages.
+//! guessed: any number looks like a page's. A file of one column without a name holds pages. What
+//! is used and what is not is told ([`Table::used`], [`Table::unused`]). Lines that begin with `#`
+//! are left out.
+
+mod places;
+mod rows;
+mod words;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
-use csv_core::ReadRecordResult;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::appender::Appender;
-use crate::container::fill;
-use crate::error::{Error, ErrorKind, Place};
+use crate::error::Error;
 use crate::model::{Event, Header, Kinds, TimeUnit};
 
-use super::{malformed, number};
-
-/// The longest line, in bytes.
-const LINE_BYTES_MAX: usize = 1 << 16;
-
-/// The most columns.
-const COLUMNS_MAX: usize = 1 << 10;
+use super::time::{Scale, parse};
+use super::{PAGES_MAX, malformed, number};
+use places::Places;
+use rows::Rows;
 
 /// The most processes.
 const PROCESSES_MAX: usize = 1 << 20;
 
-/// The longest access, in bytes, and so the most pages of one line.
-const ACCESS_BYTES_MAX: u64 = 1 << 20;
+/// The longest access, in bytes.
+const ACCESS_BYTES_MAX: u64 = 1 << 40;
 
-/// The most characters of the first line's names that an error repeats.
-const NAMES_SHOWN_MAX: usize = 300;
-
-/// Names of columns that are known without being chosen, in lower case, with `_` between words.
-/// An offset is in bytes, as in block traces of servers.
-const NAMES: [(&str, Role); 34] = [
-    ("page", Role::Page),
-    ("page_number", Role::Page),
-    ("page_id", Role::Page),
-    ("page_no", Role::Page),
-    ("pageno", Role::Page),
-    ("vpn", Role::Page),
-    ("pfn", Role::Page),
-    ("block", Role::Page),
-    ("block_number", Role::Page),
-    ("block_id", Role::Page),
-    ("block_no", Role::Page),
-    ("blockno", Role::Page),
-    ("lbn", Role::Page),
-    ("lba", Role::Page),
-    ("obj_id", Role::Page),
-    ("object_id", Role::Page),
-    ("object", Role::Page),
-    ("obj", Role::Page),
-    ("key", Role::Page),
-    ("id", Role::Page),
-    ("address", Role::Address),
-    ("addr", Role::Address),
-    ("vaddr", Role::Address),
-    ("virtual_address", Role::Address),
-    ("offset", Role::Address),
-    ("process", Role::Process),
-    ("process_id", Role::Process),
-    ("pid", Role::Process),
-    ("kinds", Role::Kinds),
-    ("kind", Role::Kinds),
-    ("access", Role::Kinds),
-    ("time", Role::Time),
-    ("bytes", Role::Bytes),
-    ("access_bytes", Role::Bytes),
-];
+/// The unit of a sector, whatever the size of a page.
+const SECTOR_BYTES: u64 = 512;
 
 /// The contents of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +40,14 @@ pub enum Role {
     Page,
     /// An address, in bytes.
     Address,
-    /// The number of bytes accessed from the address on.
+    /// An address, in sectors of 512 bytes.
+    Sector,
+    /// A key, which may be any text: its hash is the page.
+    Key,
+    /// The number of bytes accessed from the page or address on.
     Bytes,
+    /// The number of pages accessed from the page on.
+    Count,
     /// The number of a process.
     Process,
     /// The kinds of access: letters of `x` or `f` (fetch), `r` or `l` (load), `w` or `s` (store),
@@ -97,6 +66,17 @@ pub enum Column {
     Name(String),
 }
 
+/// The unit of the time column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// As the column's name tells; a name that tells none is refused.
+    ByName,
+    /// This unit.
+    In(Scale),
+    /// Times are left out: each reference takes a unit.
+    None,
+}
+
 /// The form of the lines.
 #[derive(Clone, Debug)]
 pub struct Form {
@@ -107,33 +87,9 @@ pub struct Form {
     /// The size of a page in bytes, a power of two: what addresses are divided by.
     pub page_bytes: u64,
     /// The unit of the time column.
-    pub time: TimeUnit,
+    pub time: Clock,
     /// The columns chosen; empty to look at the first line.
     pub columns: Vec<(Role, Column)>,
-}
-
-/// The column of each role, from 0.
-#[derive(Clone, Copy, Debug, Default)]
-struct Places {
-    page: Option<usize>,
-    address: Option<usize>,
-    bytes: Option<usize>,
-    process: Option<usize>,
-    kinds: Option<usize>,
-    time: Option<usize>,
-}
-
-/// Reads lines of columns in bounded memory.
-struct Rows<R> {
-    source: R,
-    reader: csv_core::Reader,
-    input: Vec<u8>,
-    start: usize,
-    end: usize,
-    output: Vec<u8>,
-    ends: Vec<usize>,
-    columns: usize,
-    line: u64,
 }
 
 /// A file of such lines, of which the first has been read.
@@ -145,34 +101,83 @@ pub struct Table<'a, R> {
     is_pending: bool,
 }
 
+impl Role {
+    /// Every role.
+    pub const ALL: [Role; 9] = [
+        Role::Page,
+        Role::Address,
+        Role::Sector,
+        Role::Key,
+        Role::Bytes,
+        Role::Count,
+        Role::Process,
+        Role::Kinds,
+        Role::Time,
+    ];
+
+    /// Its name, as `--columns` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::Page => "page",
+            Role::Address => "address",
+            Role::Sector => "sector",
+            Role::Key => "key",
+            Role::Bytes => "bytes",
+            Role::Count => "count",
+            Role::Process => "process",
+            Role::Kinds => "kinds",
+            Role::Time => "time",
+        }
+    }
+}
+
 impl<'a, R: Read> Table<'a, R> {
     /// Begins to read `source`: finds its columns.
     ///
     /// # Errors
-    /// A chosen column is missing, or reading fails.
+    /// A chosen column is missing, a column of times tells no unit, or reading fails.
     pub fn open(source: R, form: &'a Form) -> Result<Table<'a, R>, Error> {
         let mut rows = Rows::new(source, form.delimiter);
-        let has_line = rows.next()?;
-        let (places, has_names) = match has_line {
-            true => find_columns(&rows, form)?,
-            false => (Places::default(), false),
-        };
+        let (places, is_pending) = places::find(&mut rows, form)?;
         Ok(Table {
             rows,
             form,
             places,
-            is_pending: has_line && !has_names,
+            is_pending,
         })
     }
 
     /// The header of the trace. Without a time column a reference is the unit of time.
     pub fn header(&self) -> Header {
-        let has_time = self.places.time.is_some();
-        let unit = self.form.time;
+        let time = match self.places.of(Role::Time).and(self.places.scale) {
+            None => TimeUnit::References,
+            Some(Scale::Instructions) => TimeUnit::Instructions,
+            Some(_) => TimeUnit::Nanoseconds,
+        };
         Header {
-            time: if has_time { unit } else { TimeUnit::References },
+            time,
             ..super::header("comma-separated values", self.form.page_bytes)
         }
+    }
+
+    /// The parts of each line that are used, each with its column.
+    pub fn used(&self) -> String {
+        self.places.used()
+    }
+
+    /// The columns that are not used; empty if all are.
+    pub fn unused(&self) -> String {
+        self.places.unused()
+    }
+
+    /// Returns true if there are times.
+    pub fn has_time(&self) -> bool {
+        self.places.of(Role::Time).is_some()
+    }
+
+    /// Returns true if pages or addresses are numbers, and not hashed keys.
+    pub fn has_numbers(&self) -> bool {
+        self.places.subject() != Role::Key
     }
 
     /// Appends what the file holds.
@@ -196,52 +201,117 @@ fn append<W: Write, R: Read>(
     processes: &mut BTreeMap<u64, u32>,
     out: &mut Appender<W>,
 ) -> Result<(), Error> {
-    let field = |place: Option<usize>, expected, is_hexadecimal| {
-        let Some(place) = place else { return Ok(None) };
-        let text = rows.field(place).unwrap_or_default().trim_ascii();
-        match number(text, is_hexadecimal) {
-            Some(number) => Ok(Some(number)),
-            None => Err(malformed(rows.place(), expected, text)),
-        }
+    let process = whole(rows, places, Role::Process, "the number of a process")?;
+    let time = time(rows, places)?;
+    let kinds = match field(rows, places, Role::Kinds) {
+        None => Kinds::default(),
+        Some(text) => words::kinds(text).ok_or_else(|| {
+            let expected = "kinds of access, like `r`, `w` or `store`";
+            malformed(rows.place(), expected, text)
+        })?,
     };
-    let page = field(places.page, "a page number", form.is_hexadecimal)?;
-    let address = field(places.address, "an address", form.is_hexadecimal)?;
-    let process = field(places.process, "the number of a process", false)?;
-    let time = field(places.time, "a time, in whole units", false)?;
-    let bytes = field(places.bytes, "a number of bytes", false)?.unwrap_or(1);
-    let kinds = places.kinds.map_or(Ok(Kinds::default()), |place| {
-        let text = rows.field(place).unwrap_or_default().trim_ascii();
-        let expected = "kinds of access, like `r`, `w` or `store`";
-        kinds(text).ok_or_else(|| malformed(rows.place(), expected, text))
-    })?;
+    let (first, last) = pages(rows, places, form)?;
     let process = number_process(process.unwrap_or(0), time, processes, rows, out)?;
     let mut gap = match time {
         None => 1,
         Some(time) => time.checked_sub(out.time(process)).ok_or_else(|| {
-            let expected = "a time that does not go back in its process";
-            malformed(rows.place(), expected, time.to_string().as_bytes())
+            let text = field(rows, places, Role::Time).unwrap_or_default();
+            let expected = "a time that does not go back in its process; sort the lines, or leave \
+                            the times out with `--time-unit none`";
+            malformed(rows.place(), expected, text)
         })?,
-    };
-    if bytes > ACCESS_BYTES_MAX {
-        let found = bytes.to_string();
-        let expected = "an access of at most 1048576 bytes";
-        return Err(malformed(rows.place(), expected, found.as_bytes()));
-    }
-    let shift = form.page_bytes.trailing_zeros();
-    let (first, last) = match (page, address) {
-        (Some(page), _) => (page, page),
-        (None, address) => {
-            let address = address.expect("one of both has a column");
-            (
-                address >> shift,
-                address.saturating_add(bytes.saturating_sub(1)) >> shift,
-            )
-        }
     };
     for page in first..=last {
         out.append(process, page, kinds, std::mem::take(&mut gap))?;
     }
     Ok(())
+}
+
+/// The text in the column of a role, if there is such a column.
+fn field<'a, R>(rows: &'a Rows<R>, places: &Places, role: Role) -> Option<&'a [u8]> {
+    let at = places.of(role)?;
+    Some(rows.field(at).unwrap_or_default().trim_ascii())
+}
+
+/// A decimal number in the column of a role.
+fn whole<R>(
+    rows: &Rows<R>,
+    places: &Places,
+    role: Role,
+    expected: &'static str,
+) -> Result<Option<u64>, Error> {
+    let Some(text) = field(rows, places, role) else {
+        return Ok(None);
+    };
+    let found = number(text, false).ok_or_else(|| malformed(rows.place(), expected, text))?;
+    Ok(Some(found))
+}
+
+/// The time of a line, in nanoseconds or instructions.
+fn time<R>(rows: &Rows<R>, places: &Places) -> Result<Option<u64>, Error> {
+    let (Some(text), Some(scale)) = (field(rows, places, Role::Time), places.scale) else {
+        return Ok(None);
+    };
+    let time = parse(text, scale).ok_or_else(|| {
+        let expected = match scale {
+            Scale::Instructions => {
+                "a whole number of instructions; `--time-unit s` reads seconds with fractions"
+            }
+            _ => "a time from 0 up, of at most 584 years, like `12.5`",
+        };
+        malformed(rows.place(), expected, text)
+    })?;
+    Ok(Some(time))
+}
+
+/// The first and the last page of a line.
+fn pages<R>(rows: &Rows<R>, places: &Places, form: &Form) -> Result<(u64, u64), Error> {
+    let subject = places.subject();
+    let text = field(rows, places, subject).unwrap_or_default();
+    if subject == Role::Key {
+        let key = match text {
+            [] => return Err(malformed(rows.place(), "a key", text)),
+            key => xxh3_64(key),
+        };
+        return Ok((key, key));
+    }
+    let expected = match subject {
+        Role::Address => "an address",
+        Role::Sector => "the number of a sector",
+        _ => "a page number; `--columns key=…` takes any text",
+    };
+    let start = number(text, form.is_hexadecimal);
+    let start = start.ok_or_else(|| malformed(rows.place(), expected, text))?;
+    let bytes = whole(rows, places, Role::Bytes, "a number of bytes")?;
+    let count = whole(rows, places, Role::Count, "a number of pages")?;
+    let shift = form.page_bytes.trailing_zeros();
+    let (first, last) = match (subject, bytes) {
+        (Role::Page, _) => {
+            let of_bytes = bytes.map(|bytes| bytes.div_ceil(form.page_bytes));
+            let count = of_bytes.or(count).unwrap_or(1);
+            if count == 0 && of_bytes.is_none() {
+                return Err(malformed(rows.place(), "a number of pages from 1 up", b"0"));
+            }
+            (start, start.saturating_add(count.saturating_sub(1)))
+        }
+        (_, bytes) => {
+            let unit = if subject == Role::Sector {
+                SECTOR_BYTES
+            } else {
+                1
+            };
+            let start = start.saturating_mul(unit);
+            let end = start.saturating_add(bytes.unwrap_or(1).saturating_sub(1));
+            (start >> shift, end >> shift)
+        }
+    };
+    let is_bounded = bytes.is_none_or(|bytes| bytes <= ACCESS_BYTES_MAX);
+    if last - first >= PAGES_MAX || !is_bounded {
+        let found = bytes.or(count).unwrap_or(0).to_string();
+        let expected = "an access of at most 1048576 pages";
+        return Err(malformed(rows.place(), expected, found.as_bytes()));
+    }
+    Ok((first, last))
 }
 
 /// The number in the trace of the process called `name`, whose first reference is at `time`.
@@ -275,203 +345,4 @@ fn number_process<W: Write, R: Read>(
         out.append_event(number, start)?;
     }
     Ok(number)
-}
-
-/// Finds the columns, with the help of the first line; also says whether that holds names.
-fn find_columns<R: Read>(rows: &Rows<R>, form: &Form) -> Result<(Places, bool), Error> {
-    if form.columns.is_empty() {
-        return match rows.fields().any(|field| is_number(field, form)) {
-            true => Ok((only_column(rows)?, false)),
-            false => Ok((known_columns(rows)?, true)),
-        };
-    }
-    let named = |name: &str| {
-        let mut fields = rows.fields();
-        fields.position(|field| field.eq_ignore_ascii_case(name.as_bytes()))
-    };
-    let mut places = Places::default();
-    for (role, column) in &form.columns {
-        let at = match column {
-            Column::Number(number) => number.checked_sub(1).filter(|&at| at < rows.columns),
-            Column::Name(name) => named(name),
-        };
-        let Some(at) = at else {
-            let name = match column {
-                Column::Number(number) => number.to_string(),
-                Column::Name(name) => name.clone(),
-            };
-            return Err(Error::at(rows.place(), ErrorKind::NoColumn { name }));
-        };
-        places.set(*role, at);
-    }
-    let at = places.page.or(places.address).unwrap_or(0);
-    let field = rows.field(at).unwrap_or_default().trim_ascii();
-    Ok((places, !is_number(field, form)))
-}
-
-/// Returns true if a field is no name. What begins as a number and is none is for its line to
-/// complain of.
-fn is_number(field: &[u8], form: &Form) -> bool {
-    field.first().is_some_and(u8::is_ascii_digit) || number(field, form.is_hexadecimal).is_some()
-}
-
-/// The columns of a file without names: there must be no choice.
-fn only_column<R>(rows: &Rows<R>) -> Result<Places, Error> {
-    let columns = rows.columns;
-    match columns {
-        1 => Ok(Places {
-            page: Some(0),
-            ..Places::default()
-        }),
-        _ => Err(Error::at(
-            rows.place(),
-            ErrorKind::NamelessColumns { columns },
-        )),
-    }
-}
-
-/// The columns that the first line's names choose.
-fn known_columns<R>(rows: &Rows<R>) -> Result<Places, Error> {
-    let role_of = |field: &[u8]| {
-        let name = String::from_utf8_lossy(field).to_ascii_lowercase();
-        let name = name.replace([' ', '-', '.'], "_");
-        let known = NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, role)| *role)
-    };
-    let is_page = |field: &&[u8]| matches!(role_of(field), Some(Role::Page | Role::Address));
-    let names = rows.fields().filter(is_page).count();
-    if names != 1 {
-        let chosen = rows.fields().filter(|field| names == 0 || is_page(field));
-        let listed: Vec<_> = chosen.map(|field| String::from_utf8_lossy(field)).collect();
-        let listed: String = listed.join(", ").chars().take(NAMES_SHOWN_MAX).collect();
-        let kind = match names {
-            0 => ErrorKind::UnknownColumns { names: listed },
-            _ => ErrorKind::AmbiguousColumns { names: listed },
-        };
-        return Err(Error::at(rows.place(), kind));
-    }
-    let mut places = Places::default();
-    for (at, field) in rows.fields().enumerate() {
-        if let Some(role) = role_of(field) {
-            places.set(role, at);
-        }
-    }
-    Ok(places)
-}
-
-/// The kinds of access that `text` names.
-fn kinds(text: &[u8]) -> Option<Kinds> {
-    let words: [(&[u8], Kinds); 9] = [
-        (b"fetch", Kinds::FETCH),
-        (b"execute", Kinds::FETCH),
-        (b"instruction", Kinds::FETCH),
-        (b"load", Kinds::LOAD),
-        (b"read", Kinds::LOAD),
-        (b"store", Kinds::STORE),
-        (b"write", Kinds::STORE),
-        (b"modify", Kinds::LOAD.with(Kinds::STORE)),
-        (b"kernel", Kinds::KERNEL),
-    ];
-    let word = words
-        .iter()
-        .find(|(word, _)| text.eq_ignore_ascii_case(word));
-    if let Some((_, kinds)) = word {
-        return Some(*kinds);
-    }
-    text.iter().try_fold(Kinds::default(), |all, letter| {
-        let one = match letter.to_ascii_lowercase() {
-            b'x' | b'f' | b'i' => Kinds::FETCH,
-            b'r' | b'l' => Kinds::LOAD,
-            b'w' | b's' => Kinds::STORE,
-            b'm' => Kinds::LOAD.with(Kinds::STORE),
-            b'k' => Kinds::KERNEL,
-            _ => return None,
-        };
-        Some(all.with(one))
-    })
-}
-
-impl Places {
-    fn set(&mut self, role: Role, at: usize) {
-        let place = match role {
-            Role::Page => &mut self.page,
-            Role::Address => &mut self.address,
-            Role::Bytes => &mut self.bytes,
-            Role::Process => &mut self.process,
-            Role::Kinds => &mut self.kinds,
-            Role::Time => &mut self.time,
-        };
-        *place = Some(at);
-    }
-}
-
-impl<R: Read> Rows<R> {
-    fn new(source: R, delimiter: u8) -> Rows<R> {
-        Rows {
-            source,
-            reader: csv_core::ReaderBuilder::new().delimiter(delimiter).build(),
-            input: vec![0; 1 << 16],
-            start: 0,
-            end: 0,
-            output: vec![0; LINE_BYTES_MAX],
-            ends: vec![0; COLUMNS_MAX],
-            columns: 0,
-            line: 0,
-        }
-    }
-
-    /// Reads the next line; `false` behind the last.
-    fn next(&mut self) -> Result<bool, Error> {
-        let (mut written, mut ended) = (0, 0);
-        self.line = self.reader.line();
-        loop {
-            // An empty input would stand for the end.
-            if self.start == self.end {
-                self.start = 0;
-                self.end = fill(&mut self.source, &mut self.input)?;
-            }
-            let input = &self.input[self.start..self.end];
-            let (result, read, wrote, ends) = self.reader.read_record(
-                input,
-                &mut self.output[written..],
-                &mut self.ends[ended..],
-            );
-            self.start += read;
-            written += wrote;
-            ended += ends;
-            let place = Place::Line(self.line);
-            let found = &self.output[..written];
-            match result {
-                ReadRecordResult::Record => {
-                    self.columns = ended;
-                    return Ok(true);
-                }
-                ReadRecordResult::End => return Ok(false),
-                ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::OutputFull => {
-                    return Err(malformed(place, "a line of at most 65536 bytes", found));
-                }
-                ReadRecordResult::OutputEndsFull => {
-                    return Err(malformed(place, "at most 1024 columns", found));
-                }
-            }
-        }
-    }
-}
-
-impl<R> Rows<R> {
-    /// The fields of the line, without blanks around.
-    fn fields(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.columns).map(|at| self.field(at).unwrap_or_default().trim_ascii())
-    }
-
-    fn field(&self, at: usize) -> Option<&[u8]> {
-        let end = *self.ends[..self.columns].get(at)?;
-        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
-        self.output.get(start..end)
-    }
-
-    fn place(&self) -> Place {
-        Place::Line(self.line)
-    }
 }

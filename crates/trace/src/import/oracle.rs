@@ -16,6 +16,11 @@ use crate::model::Kinds;
 
 use super::malformed;
 
+/// The parts of a file that become part of the trace.
+pub const USED: &str = "page from the object";
+/// The parts that do not.
+pub const UNUSED: &str = "time, size, next request (checked)";
+
 /// The length of a record.
 pub const RECORD_BYTES: usize = 24;
 

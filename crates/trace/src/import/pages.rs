@@ -1,5 +1,6 @@
 //! Page numbers as text, one a line: decimal, or hexadecimal after `0x`. Empty lines and what
-//! follows a `#` are left out.
+//! follows a `#` are left out, and lines that begin with `*`: the end mark of traces of the LIRS
+//! paper (`.trc`).
 
 use std::io::{Read, Write};
 
@@ -8,7 +9,7 @@ use crate::error::Error;
 use crate::model::Kinds;
 
 use super::lines::Lines;
-use super::{malformed, number};
+use super::{is_remark, malformed, number};
 
 /// Appends what `source` holds.
 ///
@@ -19,7 +20,7 @@ pub fn import<W: Write>(source: impl Read, out: &mut Appender<W>) -> Result<(), 
     while let Some(line) = lines.next()? {
         let text = line.split(|&byte| byte == b'#').next().unwrap_or(line);
         let text = text.trim_ascii();
-        if text.is_empty() {
+        if is_remark(text) {
             continue;
         }
         let Some(page) = number(text, false) else {

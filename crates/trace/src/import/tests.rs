@@ -2,14 +2,15 @@
 
 use std::io::Read;
 
-use super::csv::{Column, Form, Role};
+use super::csv::{Clock, Column, Form, Role};
+use super::time::Scale;
 use super::*;
 use crate::appender::{Appender, Repeats};
 use crate::container::{Reader, Writer};
 use crate::model::{Block, Event, Kinds};
 
 /// Imports with `import`, and reads the trace back.
-fn blocks(
+pub(super) fn blocks(
     repeats: Repeats,
     import: impl Fn(&mut Appender<Vec<u8>>) -> Result<(), Error>,
 ) -> Result<Vec<Block>, Error> {
@@ -37,7 +38,7 @@ fn csv_blocks(text: &str, columns: &[(Role, Column)]) -> Result<Vec<Block>, Erro
         delimiter: b',',
         is_hexadecimal: false,
         page_bytes: 4096,
-        time: TimeUnit::Instructions,
+        time: Clock::In(Scale::Instructions),
         columns: columns.to_vec(),
     };
     blocks(Repeats::Kept, |out| {
@@ -45,7 +46,7 @@ fn csv_blocks(text: &str, columns: &[(Role, Column)]) -> Result<Vec<Block>, Erro
     })
 }
 
-fn told(result: Result<Vec<Block>, Error>) -> String {
+pub(super) fn told(result: Result<Vec<Block>, Error>) -> String {
     result.unwrap_err().to_string()
 }
 
@@ -126,9 +127,14 @@ fn a_line_without_an_end_takes_bounded_memory() {
 #[test]
 fn words_are_pages() {
     let bytes = [1, 0, 0, 0, 255, 255, 255, 255];
-    let found = blocks(Repeats::Kept, |out| words::import(&bytes[..], out)).unwrap();
+    let found = blocks(Repeats::Kept, |out| {
+        words::import(&bytes[..], out).map(drop)
+    })
+    .unwrap();
     assert_eq!(found[0].pages, [1, u64::from(u32::MAX)]);
-    let told = told(blocks(Repeats::Kept, |out| words::import(&bytes[..7], out)));
+    let told = told(blocks(Repeats::Kept, |out| {
+        words::import(&bytes[..7], out).map(drop)
+    }));
     assert!(
         told.starts_with("byte 4: 3 bytes of a record of 4"),
         "{told}"
@@ -204,7 +210,7 @@ fn a_time_column_is_the_unit_of_time() {
             delimiter: b',',
             is_hexadecimal: false,
             page_bytes: 4096,
-            time: TimeUnit::Nanoseconds,
+            time: Clock::In(Scale::Nanoseconds),
             columns: Vec::new(),
         };
         let table = csv::Table::open(text.as_bytes(), &form).unwrap();
@@ -265,6 +271,157 @@ fn found_h3_no_column_is_taken_for_pages_by_its_place() {
     assert!(told(csv_blocks(&wide.join(","), &[])).len() < 500);
 }
 
+/// Imports with columns as they are found, and says what was used and what was not.
+fn table(text: &str, time: Clock) -> Result<(Vec<Block>, String, String), Error> {
+    let form = Form {
+        delimiter: b',',
+        is_hexadecimal: false,
+        page_bytes: 4096,
+        time,
+        columns: Vec::new(),
+    };
+    let table = csv::Table::open(text.as_bytes(), &form)?;
+    let (used, unused) = (table.used(), table.unused());
+    let found = blocks(Repeats::Kept, |out| {
+        csv::Table::open(text.as_bytes(), &form)?.import(out)
+    });
+    Ok((found?, used, unused))
+}
+
+#[test]
+fn found_a5_bytes_and_count_beside_a_page_are_pages() {
+    let page = |name: &str| Column::Name(name.into());
+    let chosen = [(Role::Page, page("page")), (Role::Bytes, page("size"))];
+    let found = csv_blocks("page,size\n10,8192\n20,1\n30,0\n40,4097\n", &chosen).unwrap();
+    assert_eq!(found[0].pages, [10, 11, 20, 30, 40, 41]);
+    let chosen = [
+        (Role::Page, Column::Number(1)),
+        (Role::Count, Column::Number(2)),
+    ];
+    let found = csv_blocks("7,3\n9,1\n", &chosen).unwrap();
+    assert_eq!(found[0].pages, [7, 8, 9, 9]);
+    let none = told(csv_blocks("7,0\n", &chosen));
+    assert!(none.contains("needs a number of pages from 1 up"), "{none}");
+    let many = told(csv_blocks("7,1048577\n", &chosen));
+    assert!(many.contains("at most 1048576 pages"), "{many}");
+    // SPC: blocks of 512 bytes from the second column on, as many bytes as the third says.
+    let chosen = [
+        (Role::Sector, Column::Number(2)),
+        (Role::Bytes, Column::Number(3)),
+        (Role::Kinds, Column::Number(4)),
+    ];
+    let found = csv_blocks("0,7,1024,w,0.1\n0,16,4096,R,0.2\n", &chosen).unwrap();
+    assert_eq!(found[0].pages, [0, 1, 2]);
+    assert_eq!(found[0].kinds, [4, 4, 2]);
+}
+
+#[test]
+fn found_a5_an_import_says_which_columns_it_uses_and_which_not() {
+    let msr = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
+               128166372003061629,usr,0,Read,7014609920,24576,41286\n\
+               128166372016382155,usr,0,Write,0,4096,1963\n";
+    let (found, used, unused) = table(msr, Clock::In(Scale::HundredNanoseconds)).unwrap();
+    // The first is not aligned: six pages' length lie in seven.
+    assert_eq!(found[0].len() + found.get(1).map_or(0, Block::len), 8);
+    assert_eq!(
+        used,
+        "address from `Offset`, bytes from `Size`, kinds from `Type`, time from `Timestamp`"
+    );
+    assert_eq!(unused, "`Hostname`, `DiskNumber`, `ResponseTime`");
+    let (_, used, unused) = table("obj_id,size,op\n1,4096,get\n", Clock::ByName).unwrap();
+    assert_eq!(
+        (&used[..], &unused[..]),
+        ("page from `obj_id`, kinds from `op`", "`size`")
+    );
+    // A column that is guessed, and whose values are none of its kind, is not used, and said.
+    let (_, _, unused) = table("page,type\n1,inode\n", Clock::ByName).unwrap();
+    assert_eq!(unused, "`type`");
+}
+
+#[test]
+fn found_b3_times_without_a_unit_are_asked_for() {
+    for name in ["time", "Timestamp", "ts", "# time"] {
+        let text = format!("{name},page\n1600000000,1\n");
+        let told = table(&text, Clock::ByName).unwrap_err().to_string();
+        let column = name.trim_start_matches("# ");
+        let expected = format!("line 1: column `{column}` has times of no unit; name it with");
+        assert!(told.starts_with(&expected), "{told}");
+        let (found, _, unused) = table(&text, Clock::None).unwrap();
+        assert_eq!(
+            (&found[0].pages[..], &found[0].gaps[..]),
+            (&[1][..], &[1][..])
+        );
+        assert_eq!(unused, format!("`{column}`"));
+    }
+    let text = "time_s,page\n1600000000.25,1\n1600000000.5,2\n1600000001,1\n";
+    let (found, ..) = table(text, Clock::ByName).unwrap();
+    assert_eq!(found[0].time_start, 1_600_000_000_250_000_000);
+    assert_eq!(found[0].gaps, [0, 250_000_000, 500_000_000]);
+    let chosen = [
+        (Role::Page, Column::Number(1)),
+        (Role::Time, Column::Number(2)),
+    ];
+    let form = Form {
+        delimiter: b',',
+        is_hexadecimal: false,
+        page_bytes: 4096,
+        time: Clock::ByName,
+        columns: chosen.to_vec(),
+    };
+    let nameless = csv::Table::open(&b"1,5\n"[..], &form)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        nameless.contains("`column 2` has times of no unit"),
+        "{nameless}"
+    );
+}
+
+#[test]
+fn found_b4_text_keys_are_hashed_and_remarks_left_out() {
+    let text = "# a cache's log\nkey,op\nuser:1,get\n# here\nuser:2,set\nuser:1,get\n";
+    let (found, used, _) = table(text, Clock::ByName).unwrap();
+    let pages = &found[0].pages;
+    assert_eq!(
+        (pages.len(), pages[0] == pages[2], pages[0] != pages[1]),
+        (3, true, true)
+    );
+    assert_eq!(found[0].kinds, [2, 4, 2]);
+    assert_eq!(used, "key from `key`, kinds from `op`");
+    let chosen = [(Role::Key, Column::Number(2))];
+    let found = csv_blocks("1,a\n2,b\n3,a\n", &chosen).unwrap();
+    assert_eq!(
+        (found[0].len(), found[0].pages[0] == found[0].pages[2]),
+        (3, true)
+    );
+    // Keys that are numbers at first.
+    let mixed = told(csv_blocks("id\n1\nx\n", &[]));
+    assert!(
+        mixed.contains("`--columns key=…` takes any text"),
+        "{mixed}"
+    );
+}
+
+#[test]
+fn blanks_in_a_row_are_one_delimiter() {
+    let form = Form {
+        delimiter: b' ',
+        is_hexadecimal: false,
+        page_bytes: 4096,
+        time: Clock::ByName,
+        columns: vec![
+            (Role::Address, Column::Number(2)),
+            (Role::Bytes, Column::Number(3)),
+        ],
+    };
+    let text = b"readi   0x04000BE0 2\n  write 0xBEFFFFFF   4\n*\n";
+    let found = blocks(Repeats::Kept, |out| {
+        csv::Table::open(&text[..], &form)?.import(out)
+    });
+    assert_eq!(found.unwrap()[0].pages, [0x4000, 0xBEFFF, 0xBF000]);
+}
+
 #[test]
 fn wrong_columns_and_fields_are_named() {
     let chosen = [(Role::Page, Column::Name("pgae".into()))];
@@ -281,7 +438,7 @@ fn wrong_columns_and_fields_are_named() {
         ),
         (
             "page,time\n1,5\n1,1.5\n",
-            "line 3: `1.5`; needs a time, in whole units",
+            "line 3: `1.5`; needs a whole number of instructions",
         ),
         (
             "page,kinds\n1,r\n1,q\n",
@@ -292,8 +449,8 @@ fn wrong_columns_and_fields_are_named() {
             "line 3: ``; needs the number of a process",
         ),
         (
-            "address,bytes\n1,1048577\n",
-            "line 2: `1048577`; needs an access of at most",
+            "address,bytes\n1,9999999999\n",
+            "line 2: `9999999999`; needs an access of at most 1048576 pages",
         ),
     ];
     for (text, expected) in cases {
