@@ -171,7 +171,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     Ok(Exit::of(status))
 }
 
-/// The speed of the program by itself: measured, where that is wanted and can be, and else told from
+/// The speed of the program by itself: measured, where that is wanted and can be, and else told by
 /// the clock.
 fn find_speed(plan: &Plan, timing: Timing) -> Result<Speed, Refusal> {
     let (program, words) = (plan.recorded.program(), plan.recorded.words());

@@ -172,7 +172,8 @@ pub fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
     let ample = run_least(run);
     format!(
         "Simulated for `tidemark run` as it is without options: {} of managed memory; {} by itself \
-         ({}), and {ample} with room for all of it. Starting takes {} more, in any amount of memory. Pages compress as by {}, the \
+         ({}), and {ample} with room for all of it. Starting takes {} more, in any amount of \
+         memory. Pages compress as by {}, the \
          disk is {disk}, a fault takes {}.",
         text::bytes(trace.bytes(run.footprint_pages)),
         numbers::seconds(run.native_ns as f64 / 1e9),

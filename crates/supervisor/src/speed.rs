@@ -2,11 +2,11 @@
 //! clock.
 //!
 //! A second run of a program is not harmless by itself: it may append to a file, send a message, or
-//! read what can be read but once. So it is [confined](confine) unless that is not wanted: it changes
-//! no file outside a folder of its own, which is removed, opens no socket, signals nothing outside,
-//! and is ended after a while. Where that makes it fail, it is not timed, and whoever asked learns
-//! why. It has its input once more where that is a file; where it is a pipe or a terminal, a byte is
-//! offered, and a program that takes it has not been timed.
+//! read what can be read but once. So it is [confined](confine) unless that is not wanted: it
+//! changes no file outside a folder of its own, which is removed, opens no socket, signals nothing
+//! outside, and is ended after a while. Where that makes it fail, it is not timed, and the caller
+//! is told why. It has its input once more where that is a file; where it is a pipe or a terminal,
+//! a byte is offered, and a program that takes it has not been timed.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -174,27 +174,8 @@ impl Rehearsal {
         // Nothing runs in less, and there all of it may fit.
         let least = order.pages_min.max(1);
         let fits = stage.most() <= least;
-        let mut tried: BTreeMap<u64, Tried> = BTreeMap::new();
-        let first = FIRST_SIZES.map(|part| (stage.most() * part / 100).max(least));
-        let mut next: BTreeSet<u64> = first.into_iter().chain([least]).collect();
         let ample = stage.most().max(least);
-        let unhindered = stage.try_out(ample);
-        while !next.is_empty() {
-            progress("rehearsing", tried.len() as f64 / (tried.len() + 8) as f64);
-            let sizes: Vec<u64> = next
-                .into_iter()
-                .filter(|at| !tried.contains_key(at))
-                .collect();
-            let results: Vec<Tried> = sizes
-                .par_iter()
-                .map(|pages| stage.try_out(*pages).as_live(unhindered))
-                .collect();
-            tried.extend(sizes.into_iter().zip(results));
-            next = stage
-                .bounds()
-                .filter_map(|(bound, part)| find_gap(&tried, bound, part))
-                .collect();
-        }
+        let tried = stage.try_sizes(least, progress);
         let doubt = doubt(order.time_unit_source);
         let is_short = |percent: &f64| !fits && stage.is_too_short_for(*percent);
         let answer = |percent: &f64| {
@@ -353,6 +334,32 @@ impl<'a> Stage<'a> {
         ];
         let asked = self.order.slowdowns_percent.iter();
         asked.flat_map(move |percent| parts.map(|(by, part)| (percent / 100.0 * by, part)))
+    }
+
+    /// Replays the program in one size of memory after the other, from `least` pages on, until all
+    /// bounds are met as nearly as they are to be.
+    fn try_sizes(&self, least: u64, progress: &mut super::Progress<'_>) -> BTreeMap<u64, Tried> {
+        let mut tried: BTreeMap<u64, Tried> = BTreeMap::new();
+        let first = FIRST_SIZES.map(|part| (self.most() * part / 100).max(least));
+        let mut next: BTreeSet<u64> = first.into_iter().chain([least]).collect();
+        let unhindered = self.try_out(self.most().max(least));
+        while !next.is_empty() {
+            progress("rehearsing", tried.len() as f64 / (tried.len() + 8) as f64);
+            let sizes: Vec<u64> = next
+                .into_iter()
+                .filter(|at| !tried.contains_key(at))
+                .collect();
+            let results: Vec<Tried> = sizes
+                .par_iter()
+                .map(|pages| self.try_out(*pages).as_live(unhindered))
+                .collect();
+            tried.extend(sizes.into_iter().zip(results));
+            next = self
+                .bounds()
+                .filter_map(|(bound, part)| find_gap(&tried, bound, part))
+                .collect();
+        }
+        tried
     }
 
     /// Replays the program in so many pages. Where that fails, no slow-down is bearable.

@@ -1,10 +1,10 @@
 //! Confinement: a thread, and all that it starts, that can change nothing outside some files.
 //!
-//! Two of the kernel's means together. Landlock forbids to write, make, cut or remove files, to open
-//! connections by TCP, and to signal processes outside. A system call filter forbids what Landlock
-//! does not know: sockets of every kind, owners, rights and times of files, shared memory and queues
-//! of System V and POSIX, mounts, clocks, and a second way to make system calls (io_uring). What is
-//! forbidden fails with `EACCES`. Neither can be undone by what is confined.
+//! Two of the kernel's means together. Landlock forbids to write, make, cut or remove files, to
+//! open connections by TCP, and to signal processes outside. A system call filter forbids what
+//! Landlock does not know: sockets of every kind, owners, rights and times of files, shared memory
+//! and queues of System V and POSIX, mounts, clocks, and a second way to make system calls
+//! (io_uring). What is forbidden fails with `EACCES`. Neither can be undone by what is confined.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -17,7 +17,7 @@ const VERSION_LEAST: i64 = 6;
 const ASK_VERSION: libc::c_uint = 1;
 /// A rule about a file, or all below a folder.
 const RULE_BENEATH: libc::c_int = 1;
-/// Writing, removing, making, linking and cutting files: of the rights, the bits 1, 4 to 12, 13, 14.
+/// Writing, removing, making, linking and cutting files: of the rights, bits 1, 4 to 12, 13, 14.
 const FILES: u64 = 1 << 1 | 0x1FF << 4 | 1 << 13 | 1 << 14;
 /// Of those, what one may do to a file that is no folder.
 const ONE_FILE: u64 = 1 << 1 | 1 << 14;

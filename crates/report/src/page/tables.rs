@@ -13,8 +13,8 @@ use crate::{numbers, regions, words};
 /// The number of regions that the table lists.
 const REGIONS: usize = 30;
 
-/// The memory that is needed: the first answer under `tidemark run` large, in a card with the others
-/// and what they assume; ideal policies small below.
+/// The memory that is needed: the first answer under `tidemark run` large, in a card with the
+/// others and what they assume; ideal policies small below.
 pub fn needs(record: &CurveRecord) -> String {
     if record.needs.is_empty() && record.run.is_none() {
         return "<p>No bound was asked for.</p>".into();

@@ -176,8 +176,8 @@ mod tests {
             "sort x · 8 MiB of managed memory · 0.28 ns an instruction\n",
             "clock, store file, in 4 MiB (50 %) · optimum 50 page-ins",
             "-5.0 %",
-            "page-ins of 3 predictions, each with other delays of the disk: 92 to 99; live runs lie \
-             outside: how far off they are for other reasons is not known\n",
+            "page-ins of 3 predictions, each with other delays of the disk: 92 to 99; live runs \
+             lie outside: how far off they are for other reasons is not known\n",
             "least",
             "note: a note",
         ] {

@@ -149,8 +149,8 @@ pub struct RunNeeds {
     /// The bounds that no size of memory keeps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowdowns_percent_unmet: Vec<f64>,
-    /// The bounds for which the program is too short: what it may take longer is less than the chance
-    /// in what it takes to start.
+    /// The bounds for which the program is too short: what it may take longer is less than the
+    /// chance in what it takes to start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowdowns_percent_short: Vec<f64>,
     /// The answers, bounds rising.
