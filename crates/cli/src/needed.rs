@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_hostbench::{calibrate, kept};
 use tidemark_lab::names::parse_disk;
-use tidemark_lab::study::{Assumed, PagingCosts, Rehearsal, RehearsalOrder, Study};
+use tidemark_lab::study::{Assumed, Compression, PagingCosts, Rehearsal, RehearsalOrder, Study};
 use tidemark_results::analysis::curve::CurveRecord;
 use tidemark_results::analysis::{TimeUnit, UnitSource};
 use tidemark_supervisor::management::MEMORY_BYTES_MIN;
@@ -13,6 +13,8 @@ use tidemark_supervisor::{host, room};
 use crate::exit::{Refusal, refuse};
 use crate::views::{Progress, Source};
 
+/// The number of pages of programs that compress to one, where nothing tells.
+const RATIO_USUAL: f64 = 3.0;
 /// Longer traces are rehearsed only if that is asked for.
 const RECORDS_AUTO: u64 = 50_000_000;
 /// The assumptions of the answer to how much memory is needed.
@@ -23,7 +25,7 @@ pub struct Assuming {
         long,
         value_name = "PERCENT,…",
         value_delimiter = ',',
-        default_value = "1,10"
+        default_value = "10,50"
     )]
     slowdown: Vec<f64>,
     /// The time of a page-in under an ideal policy, in microseconds (default: what the disk
@@ -38,8 +40,12 @@ pub struct Assuming {
     /// `tidemark doctor --calibrate` measured here, or else ssd)
     #[arg(long, value_name = "DISK")]
     disk: Option<String>,
+    /// How well its pages compress under `tidemark run`: so many in one (`2.5`), or as in a run
+    /// that wrote these `--stats` (default: 3)
+    #[arg(long, value_name = "RATIO|FILE")]
+    compressed: Option<String>,
     /// Simulate the program under `tidemark run` for the memory that it needs there; auto: unless
-    /// the trace has more than 50 M references, or counts nothing else
+    /// the trace is of no program, has more than 50 M references, or counts nothing else
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     rehearse: When,
 }
@@ -68,6 +74,7 @@ impl Assuming {
         if let Some(wrong) = self.unit_ns.filter(|value| !is_amount(value)) {
             refuse!("`--unit-ns {wrong}`: needs to be above 0");
         }
+        self.compression()?;
         let page_in_ns = self.page_in_us.map(|us| us * 1000.0);
         Ok(Assumed {
             slowdowns_percent: self.slowdown.clone(),
@@ -94,6 +101,8 @@ impl Assuming {
     ) -> Result<(), Refusal> {
         let told = match self.rehearse {
             When::Never => return Ok(()),
+            // A trace of blocks or of a cache has nothing that could be run.
+            When::Auto if !study.is_of_program() => return Ok(()),
             When::Auto if study.facts().time_unit == TimeUnit::References => return Ok(()),
             _ if study.facts().page_bytes != PAGE_BYTES => Err("its pages are of another size"),
             _ if study.facts().records == 0 => return Ok(()),
@@ -138,8 +147,8 @@ impl Assuming {
             study,
             &self.check()?,
             self.costs()?,
-            host::processors() as u32,
-            MEMORY_BYTES_MIN / PAGE_BYTES,
+            self.compression()?,
+            (host::processors() as u32, MEMORY_BYTES_MIN / PAGE_BYTES),
         );
         match rehearsal.needs(&order, &mut show) {
             Ok(Some(needs)) => record.run = Some(needs),
@@ -147,6 +156,14 @@ impl Assuming {
             Err(_) => return Ok(Err("the trace can't be replayed")),
         }
         Ok(Ok(()))
+    }
+
+    /// The sizes to which pages compress.
+    fn compression(&self) -> Result<Compression, Refusal> {
+        match &self.compressed {
+            Some(text) => Compression::parse("--compressed", text),
+            None => Ok(Compression::of_ratio(RATIO_USUAL)),
+        }
     }
 
     /// The costs of paging on the machine that is asked for, or the one that was measured.

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rustix::process::Pid;
 use tidemark_recording::{Collector, Spool, Totals};
 use tidemark_report::numbers;
@@ -35,6 +35,17 @@ use crate::output::say;
 use plan::Plan;
 use progress::Progress;
 use writer::Writing;
+
+/// The condition under which a program is run by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Timing {
+    /// If that changes nothing
+    Auto,
+    /// In any case
+    Always,
+    /// Not at all
+    Never,
+}
 
 /// Records which memory a program refers to, and when
 ///
@@ -70,10 +81,18 @@ pub struct Arguments {
     /// With --live, how much memory each process has room for before it gets slower; without it 1G
     #[arg(long, value_name = "SIZE", requires = "live")]
     memory: Option<String>,
-    /// Run the program by itself first, without input, to know how long it takes: answers to how
-    /// much memory it needs are nearer for it
-    #[arg(long)]
-    time: bool,
+    /// Run the program by itself first, to know how long it takes, on which answers to how much
+    /// memory it needs rest; auto: where it can change nothing, and not with --live; always: as it
+    /// is, twice or up to six times in all
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        default_missing_value = "always",
+        num_args = 0..=1,
+        require_equals = true
+    )]
+    time: Timing,
     /// Say at the end, on stderr, what has been recorded; done anyway on a terminal
     #[arg(long)]
     summary: bool,
@@ -112,10 +131,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         return live::run(&arguments);
     }
     let plan = Plan::new(&arguments)?;
-    let speed = match arguments.time {
-        true => speed::time(plan.recorded.program(), plan.recorded.words())?,
-        false => speed::calibrate(),
-    };
+    let speed = find_speed(&plan, arguments.time)?;
     let spool = make_spool()?;
     let mut signals = catch_signals(&arguments.program)?;
     let mut command = plan.recorded.command(&spool);
@@ -153,6 +169,24 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let line = line(totals, written.bytes, began.elapsed());
     progress.finish(&line, &plan.output, &written, left);
     Ok(Exit::of(status))
+}
+
+/// The speed of the program by itself: measured, where that is wanted and can be, and else told by
+/// the clock.
+fn find_speed(plan: &Plan, timing: Timing) -> Result<Speed, Refusal> {
+    let (program, words) = (plan.recorded.program(), plan.recorded.words());
+    match timing {
+        Timing::Always => speed::time(program, words),
+        Timing::Never => Ok(speed::calibrate()),
+        Timing::Auto => Ok(speed::time_confined(program, words).unwrap_or_else(|why| {
+            say!(
+                "tidemark: not timed by itself first: {why}; its speed is a guess by the \
+                 processor's clock; `--time=always` runs it once more as it is, `--time=never` \
+                 leaves this out"
+            );
+            speed::calibrate()
+        })),
+    }
 }
 
 /// The progress in one line.

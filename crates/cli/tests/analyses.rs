@@ -13,6 +13,15 @@ fn looping() -> Vec<u64> {
     (0..15_000).map(|at| at % 150).collect()
 }
 
+/// Runs the command, which refuses in one line that has `part` in it.
+fn refused(arguments: &[&str], part: &str) {
+    let output = tidemark(arguments);
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.contains(part), "`{part}` is not in: {told}");
+}
+
 /// Writes a trace of one process whose references are all one unit apart.
 fn written(folder: &Folder, pages: &[u64]) -> String {
     let header = Header {
@@ -184,7 +193,7 @@ fn found_h5_a_trace_from_a_pipe_has_the_curves_of_the_file() {
 fn the_answer_is_drawn_and_told_in_words() {
     let folder = Folder::new("curve-text");
     let trace = written(&folder, &looping());
-    let told = text(&["curve", &trace, "--width", "70"]);
+    let told = text(&["curve", &trace, "--width", "70", "--slowdown", "1,10"]);
     for part in [
         "misses by memory",
         "LRU",
@@ -288,13 +297,6 @@ fn what_is_no_trace_is_refused_in_one_line() {
     let other = folder.program("other", b"just words\n");
     let empty = folder.program("empty", b"");
     let cut = folder.program("cut", &std::fs::read(&trace).unwrap()[..40]);
-    let refused = |arguments: &[&str], part: &str| {
-        let output = tidemark(arguments);
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
-        assert!(told.contains(part), "`{part}` is not in: {told}");
-    };
     for command in ["curve", "wss", "map", "report"] {
         refused(&[command, "/no/such/trace"], "/no/such/trace");
         refused(&[command, &other], &other);
@@ -409,17 +411,70 @@ fn found_h8_memory_needed_goes_by_the_speed_on_record() {
         slower["run"]["needs"][0]["pages"].as_u64() < Some(pages("pages")),
         "{slower}"
     );
-    let told = text(&["curve", &trace, "--slowdown", "10,0.001", "--width", "300"]);
+    let told = text(&[
+        "curve",
+        &trace,
+        "--slowdown",
+        "10,0.4,0.001",
+        "--width",
+        "300",
+    ]);
     for part in [
         "at most slower   under `tidemark run`   ",
-        "0.001 %                   none ",
-        "none: no amount of memory will do",
+        "none: even with all its memory the program takes ",
+        "0.001 %      too short to tell ",
+        "too short to tell: the program takes 1.19 s by itself, and starting",
+        "Starting takes 15 ms more, in any amount of memory",
         "by the recording machine's clock",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let without = json(&[&asked[..], &["--rehearse", "never"]].concat());
     assert!(without["run"].is_null());
+}
+
+#[test]
+fn found3_b1_the_first_answer_is_for_run_as_it_is() {
+    let folder = Folder::new("needed-run");
+    let trace = walks(&folder);
+    let asked = [
+        "curve",
+        &trace,
+        "--json",
+        "--disk",
+        "ssd",
+        "--policies",
+        "lru",
+    ];
+    let record = json(&asked);
+    let run = &record["run"];
+    assert_eq!(
+        (&run["policy"], &run["store"]),
+        (&"mach86".into(), &"compressed+file".into())
+    );
+    assert_eq!(run["start_ns"], 15_000_000);
+    assert_eq!(run["needs"].as_array().map(Vec::len), Some(2), "{run}");
+    // Pages that hardly compress leave less memory for others.
+    let worse = json(&[&asked[..], &["--compressed", "1.05"]].concat());
+    let pages = |record: &Value| record["run"]["needs"][1]["pages"].as_u64().unwrap();
+    assert!(pages(&worse) >= pages(&record), "{worse}");
+    refused(
+        &["curve", &trace, "--compressed", "0.5"],
+        "`--compressed 0.5`",
+    );
+    // What is of no program has no such table.
+    let made = folder.path("zipf.tide");
+    text(&[
+        "generate",
+        "zipf",
+        "--pages",
+        "2k",
+        "--references",
+        "20k",
+        "-o",
+        &made,
+    ]);
+    assert!(json(&["curve", &made, "--json"])["run"].is_null());
 }
 
 #[test]

@@ -59,6 +59,29 @@ fn every_system_is_described_and_can_be_replayed_on() {
 }
 
 #[test]
+fn found3_b5_what_copies_share_counts_once() {
+    let asked = [
+        "--memory",
+        "75%",
+        "--system",
+        "fifo,mach3",
+        "--procs",
+        "8",
+        "--cpus",
+        "4",
+    ];
+    let record = replayed(&[&asked[..], &[SQLITE]].concat());
+    let footprint = record["footprint_pages"].as_u64().unwrap();
+    // The text and the libraries, of all copies together.
+    assert!((817 * 2..817 * 6).contains(&footprint), "{footprint}");
+    for run in record["runs"].as_array().unwrap() {
+        // So little is short of memory for all.
+        assert!(run["page_outs"].as_u64() > Some(0), "{run}");
+        assert!(run["over_optimal"].as_f64() >= Some(1.0), "{run}");
+    }
+}
+
+#[test]
 fn a_record_has_what_a_run_came_to() {
     let memory = ["--memory", "400,8M,100%"];
     let record = replayed(&[&memory[..], &["--system", "clock,tidemark", SQLITE]].concat());

@@ -111,7 +111,9 @@ impl<'a> Steps<'a> {
             command.push(set(control::IN_STEP, OsStr::new("1")));
         }
         command.push(self.tidemark.clone().into());
-        command.extend(["record".into(), "-o".into(), trace.clone().into()]);
+        // It is timed as all runs are: see `time_native`.
+        command.extend(["record", "--time=never", "-o"].map(OsString::from));
+        command.push(trace.clone().into());
         if order.is_exact || self.plan.is_in_step {
             command.push("--exact".into());
         }

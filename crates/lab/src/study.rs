@@ -22,6 +22,7 @@ mod policies;
 pub mod prediction;
 mod rehearsal;
 mod replay;
+mod run_costs;
 mod runs;
 mod sampled;
 mod simulated;
@@ -228,6 +229,11 @@ impl Study {
     /// The facts about the trace.
     pub fn facts(&self) -> &TraceFacts {
         &self.facts
+    }
+
+    /// Returns true if the trace is of a program: it tells what that has mapped.
+    pub fn is_of_program(&self) -> bool {
+        self.has_mappings
     }
 
     /// The assumptions, with the trace's facts on its program's speed.

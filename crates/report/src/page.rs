@@ -114,9 +114,30 @@ pub(crate) fn escaped(text: &str) -> String {
     safe
 }
 
+/// Text as it may stand in a page, with what is between backticks as code.
+pub(crate) fn marked(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    // Without its fellow a backtick stands for itself.
+    if parts.len().is_multiple_of(2) {
+        return escaped(text);
+    }
+    let parts = parts.iter().enumerate();
+    let parts = parts.map(|(at, part)| match at % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    });
+    parts.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        assert_eq!(marked("say `a<b` so"), "say <code>a&lt;b</code> so");
+        assert_eq!(marked("one ` alone"), "one ` alone");
+    }
 
     #[test]
     fn names_are_replaced_once() {

@@ -1,6 +1,6 @@
 //! Replays as one HTML page that needs nothing but itself.
 
-use tidemark_results::replay::{ReplayRecord, Run};
+use tidemark_results::replay::{ProgramRun, ReplayRecord, ReplayTrace, Run};
 use tidemark_results::text;
 
 use crate::page::payload::pack;
@@ -55,8 +55,17 @@ fn sweep(record: &ReplayRecord) -> String {
     )
 }
 
-/// A bar for each run, from the shortest up, as long as what is measured is large. What has none
-/// comes last.
+/// The names of runs in a line: the first, and how many more there are.
+fn together(names: &[String]) -> String {
+    const NAMED: usize = 3;
+    match names.len().saturating_sub(NAMED) {
+        0 | 1 => names.join(", "),
+        more => format!("{} and {more} more", names[..NAMED].join(", ")),
+    }
+}
+
+/// A bar for each value, from the shortest up, as long as what is measured is large; runs that come
+/// to the same share one. What has none comes last.
 fn measure(
     name: &str,
     record: &ReplayRecord,
@@ -76,16 +85,20 @@ fn measure(
         .map(|row| row.0)
         .filter(|value| value.is_finite());
     let most = values.fold(0.0, f64::max).max(1e-12);
-    let bars = rows.iter().map(|(value, told, system)| {
+    let alike = rows.chunk_by(|one, other| one.1 == other.1);
+    let bars = alike.map(|rows| {
+        let (value, told, _) = &rows[0];
         let share = if value.is_finite() {
             value * 100.0 / most
         } else {
             0.0
         };
+        let names: Vec<String> = rows.iter().map(|row| row.2.clone()).collect();
         format!(
-            "<span>{}</span><div><i style=\"width:{share:.3}%;background:var(--s0)\"></i></div>\
-             <span>{told}</span>",
-            escaped(system)
+            "<span title=\"{}\">{}</span><div><i style=\"width:{share:.3}%;background:var(--s0)\">\
+             </i></div><span>{told}</span>",
+            escaped(&names.join(", ")),
+            escaped(&together(&names))
         )
     });
     let bars: String = bars.collect();
@@ -160,9 +173,20 @@ fn kinds(record: &ReplayRecord) -> String {
         ));
     }
     html.push_str("</div><div class=\"bars\">");
-    for run in &record.runs {
-        let name = format!("{}, {}", words::system(run), text::bytes(run.memory_bytes));
-        html.push_str(&format!("<span>{}</span><div>", escaped(&name)));
+    let counts = |run: &Run| (run.memory_bytes, kinds_of(run).map(|kind| kind.2));
+    let mut rest: Vec<&Run> = record.runs.iter().collect();
+    // Runs that come to the same share a bar.
+    while let Some(run) = rest.first().copied() {
+        let (alike, others): (Vec<&Run>, Vec<&Run>) =
+            rest.iter().partition(|other| counts(other) == counts(run));
+        rest = others;
+        let names: Vec<String> = alike.iter().map(|run| words::system(run)).collect();
+        let name = format!("{}, {}", together(&names), text::bytes(run.memory_bytes));
+        html.push_str(&format!(
+            "<span title=\"{}\">{}</span><div>",
+            escaped(&names.join(", ")),
+            escaped(&name)
+        ));
         let all: u64 = kinds_of(run).iter().map(|kind| kind.2).sum();
         for (kind, ink, count) in kinds_of(run) {
             let share = count as f64 * 100.0 / all.max(1) as f64;
@@ -191,23 +215,66 @@ fn programs(record: &ReplayRecord) -> String {
         "slower",
     ];
     let rows = record.runs.iter().flat_map(|run| {
-        run.programs.iter().map(|program| {
-            vec![
-                words::system(run),
-                text::bytes(run.memory_bytes),
-                program.name.clone(),
-                numbers::seconds(program.start_s),
-                numbers::seconds(program.end_s),
-                numbers::seconds(program.user_s + program.system_s),
-                numbers::seconds(program.page_wait_s),
-                numbers::seconds(program.ready_s),
-                numbers::seconds(program.suspended_s),
-                text::count(program.faults),
-                format!("{} ×", numbers::digits(program.slow_down())),
-            ]
-        })
+        let of = |trace: &ReplayTrace| {
+            let is_copy = |program: &&ProgramRun| is_of(program, &trace.name, record.copies);
+            run.programs.iter().filter(is_copy).collect()
+        };
+        let groups = record.traces.iter().map(of);
+        groups.filter_map(|copies: Vec<&ProgramRun>| programs_row(run, &copies))
     });
     table(&columns, rows)
+}
+
+/// Returns true if a program of a run is a copy of the trace of that name.
+fn is_of(program: &ProgramRun, trace: &str, copies: u32) -> bool {
+    let (name, number) = match copies {
+        1 => return program.name == trace,
+        _ => program.name.rsplit_once(' ').unwrap_or_default(),
+    };
+    name == trace && number.parse::<u32>().is_ok()
+}
+
+/// All copies of a program in a run, in one line: from the least of them to the most.
+fn programs_row(run: &Run, copies: &[&ProgramRun]) -> Option<Vec<String>> {
+    let first = copies.first()?;
+    let span = |of: &dyn Fn(&ProgramRun) -> f64, told: &dyn Fn(f64) -> String| {
+        let values = copies.iter().map(|program| of(program));
+        let (least, most) = values.fold((f64::MAX, f64::MIN), |(least, most), value| {
+            (least.min(value), most.max(value))
+        });
+        match (told(least), told(most)) {
+            (least, most) if least == most => least,
+            (least, most) => format!("{least} to {most}"),
+        }
+    };
+    let seconds = |of: &dyn Fn(&ProgramRun) -> f64| span(of, &numbers::seconds);
+    let name = match copies.len() {
+        1 => first.name.clone(),
+        count => {
+            let name = first.name.rsplit_once(' ');
+            format!(
+                "{count} × {}",
+                name.map_or(&first.name[..], |(name, _)| name)
+            )
+        }
+    };
+    Some(vec![
+        words::system(run),
+        text::bytes(run.memory_bytes),
+        name,
+        seconds(&|program| program.start_s),
+        seconds(&|program| program.end_s),
+        seconds(&|program| program.user_s + program.system_s),
+        seconds(&|program| program.page_wait_s),
+        seconds(&|program| program.ready_s),
+        seconds(&|program| program.suspended_s),
+        span(&|program| program.faults as f64, &|count| {
+            text::count(count as u64)
+        }),
+        span(&ProgramRun::slow_down, &|times| {
+            format!("{} ×", numbers::digits(times))
+        }),
+    ])
 }
 
 fn disks(record: &ReplayRecord) -> String {

@@ -104,45 +104,107 @@ pub fn sight(trace: &TraceFacts) -> Option<String> {
     ))
 }
 
-/// The assumptions of the answers to how much memory is needed. Empty where nothing was asked.
-pub fn assumptions(record: &CurveRecord) -> Vec<String> {
-    let trace = &record.trace;
-    let run = record.run.as_ref().map(|run| run_assumption(run, trace));
-    let ideal = record.needs.first().map(|need| assumption(need, trace));
-    run.into_iter().chain(ideal).collect()
+/// No such amount.
+pub const NONE: &str = "none";
+/// No answer, since the program ends too soon.
+pub const TOO_SHORT: &str = "too short to tell";
+/// The meaning of the sign before an amount.
+pub const AT_MOST: &str = "≤: this much is enough, and less may be; this trace can't tell.";
+
+/// What the words and signs of the answers under `tidemark run` mean, of those that are there.
+pub fn run_remarks(run: &RunNeeds) -> Vec<String> {
+    let mut remarks = vec![];
+    if !run.slowdowns_percent_short.is_empty() {
+        remarks.push(format!(
+            "{TOO_SHORT}: the program takes {} by itself, and starting under `tidemark run` takes \
+             {}, by chance more or less: that outweighs the bound. Record a longer run.",
+            numbers::seconds(run.native_ns as f64 / 1e9),
+            numbers::seconds(run.start_ns as f64 / 1e9),
+        ));
+    }
+    if !run.slowdowns_percent_unmet.is_empty() {
+        remarks.push(format!(
+            "{NONE}: even with all its memory the program takes {}, since its first touches and \
+             faults cost more under `tidemark run`.",
+            run_least(run)
+        ));
+    }
+    if run.needs.iter().any(|need| need.is_at_most) {
+        remarks.push(
+            "≤: this much is enough; `tidemark run` takes no less, or this trace can't tell of \
+             less."
+                .into(),
+        );
+    }
+    let is_open = |need: &RunNeed| need.pages_high.is_none() && !need.is_at_most;
+    if run.needs.iter().any(is_open) {
+        remarks.push(
+            "or more: if paging costs half as much again as is assumed, no amount of memory keeps \
+             the bound."
+                .into(),
+        );
+    }
+    remarks
 }
 
-/// The time by which a program is slower under `tidemark run` in ample memory.
+/// How much longer a program takes under `tidemark run` in ample memory.
 fn run_least(run: &RunNeeds) -> String {
-    run.slowdown_percent_least.map_or_else(
-        || "much".into(),
-        |percent| format!("{} %", numbers::digits(percent)),
-    )
+    match run.slowdown_percent_least {
+        None => "several times as long".into(),
+        Some(percent) => longer(percent),
+    }
 }
 
-fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
-    let least = run_least(run);
+/// So many percent longer; of much more, how many times as long.
+fn longer(percent: f64) -> String {
+    match percent {
+        300.0.. => format!("{} times as long", numbers::digits(1.0 + percent / 100.0)),
+        _ => format!("{} % longer", numbers::digits(percent)),
+    }
+}
+
+/// What the answers under `tidemark run` assume.
+pub fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
     let disk = match run.disk.as_str() {
         "measured" => "the one that was measured here",
         name => name,
     };
+    let ample = run_least(run);
     format!(
-        "Simulated for `tidemark run --store file`: the program takes {} by itself ({}), and \
-         {least} longer with room for all the {} that are managed; the disk is {disk}, a fault \
-         takes {}.",
+        "Simulated for `tidemark run` as it is without options: {} of managed memory; {} by itself \
+         ({}), and {ample} with room for all of it. Starting takes {} more, in any amount of \
+         memory. Pages compress as by {}, the \
+         disk is {disk}, a fault takes {}.",
+        text::bytes(trace.bytes(run.footprint_pages)),
         numbers::seconds(run.native_ns as f64 / 1e9),
         unit_words(run.time_unit_ns, run.time_unit_source, trace),
-        text::bytes(trace.bytes(run.footprint_pages)),
+        numbers::seconds(run.start_ns as f64 / 1e9),
+        run.compression,
         numbers::seconds(run.fault_ns as f64 / 1e9),
     )
+}
+
+/// The share of the managed memory that an answer is, in percent.
+pub fn run_share(need: &RunNeed, run: &RunNeeds) -> f64 {
+    let share = need.pages as f64 * 100.0 / run.footprint_pages.max(1) as f64;
+    // Where nothing runs in less, there may be more than is used.
+    match need.is_at_most {
+        true => share.min(100.0),
+        false => share,
+    }
 }
 
 /// Between which sizes the answer may lie.
 pub fn run_range(need: &RunNeed, trace: &TraceFacts) -> String {
     let bytes = |pages: u64| text::bytes(trace.bytes(pages));
     match need.pages_high {
+        // Nothing below is known, so what is told is both ends.
+        Some(high) if need.is_at_most && high <= need.pages => "–".into(),
+        Some(high) if need.is_at_most => format!("up to {}", bytes(high)),
+        Some(high) if high <= need.pages_low => bytes(need.pages_low),
         Some(high) => format!("{} to {}", bytes(need.pages_low), bytes(high)),
-        None => format!("at least {}, or never", bytes(need.pages_low)),
+        None if need.is_at_most => "–".into(),
+        None => format!("{} or more", bytes(need.pages_low)),
     }
 }
 
@@ -275,11 +337,63 @@ pub fn shortened(text: &str, length: usize) -> String {
     cut
 }
 
-fn assumption(need: &Need, trace: &TraceFacts) -> String {
+/// What the answers under ideal policies assume.
+pub fn assumption(need: &Need, trace: &TraceFacts) -> String {
     format!(
         "Ideal: nothing costs time but page-ins, {} each ({}). First touches are not counted: they \
          cost the same in any amount of memory.",
         numbers::seconds(need.page_in_ns / 1e9),
         unit_words(need.time_unit_ns, need.time_unit_source, trace),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_results::analysis::TimeUnit;
+
+    fn need(pages: u64, low: u64, high: Option<u64>, is_at_most: bool) -> RunNeed {
+        RunNeed {
+            slowdown_percent_max: 10.0,
+            slowdown_percent: 8.0,
+            pages,
+            bytes: pages * 4096,
+            pages_low: low,
+            pages_high: high,
+            page_ins: 7,
+            is_at_most,
+        }
+    }
+
+    #[test]
+    fn found3_c_a_range_says_nothing_that_can_not_be() {
+        let trace = TraceFacts {
+            source: String::new(),
+            command: vec![],
+            page_bytes: 4096,
+            granularity: "exact".into(),
+            time_unit: TimeUnit::Instructions,
+            records: 1,
+            pages: 4096,
+            processes: 1,
+            time: 1,
+            is_cut: false,
+            is_pages_estimate: false,
+            windows: None,
+            pages_at_once: None,
+            chosen: None,
+        };
+        let told = |need: RunNeed| run_range(&need, &trace);
+        assert_eq!(told(need(2048, 1536, Some(2560), false)), "6 MiB to 10 MiB");
+        assert_eq!(told(need(2048, 1536, None, false)), "6 MiB or more");
+        // At the least that can be had nothing is said of less, nor of never.
+        assert_eq!(told(need(1024, 1024, None, true)), "–");
+        assert_eq!(told(need(1024, 1024, Some(1280), true)), "up to 5 MiB");
+    }
+
+    #[test]
+    fn found3_c_what_takes_much_longer_is_told_in_times() {
+        assert_eq!(longer(12.0), "12 % longer");
+        assert_eq!(longer(73_219.0), "733 times as long");
+    }
 }

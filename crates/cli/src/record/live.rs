@@ -25,11 +25,11 @@ use tidemark_supervisor::recorder::{ask_end, end_of};
 use tidemark_supervisor::{host, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
-use super::Arguments;
 use super::plan::find_page_bytes;
 use super::progress::Progress;
 use super::window;
 use super::writer::Writing;
+use super::{Arguments, Timing};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
 
@@ -57,10 +57,11 @@ struct Plan {
 /// Records the program.
 pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(arguments)?;
-    let speed = arguments
-        .time
-        .then(|| speed::time(&plan.program, &plan.words[1..]));
-    let speed = speed.transpose()?;
+    // Times on record are of the processor, and hardly longer than those of the program alone.
+    let speed = match arguments.time {
+        Timing::Always => Some(speed::time(&plan.program, &plan.words[1..])?),
+        Timing::Auto | Timing::Never => None,
+    };
     let spool = super::make_spool()?;
     let mut signals = super::catch_signals(&arguments.program)?;
     let folder = PrivateFolder::new()?;

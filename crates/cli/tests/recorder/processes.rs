@@ -48,7 +48,8 @@ fn found_h8_how_fast_a_program_is_by_itself_is_on_record() {
         panic!("{:?}", recording.header);
     };
     assert!(elapsed_ns > 1_000_000, "{elapsed_ns}");
-    let (_, recording) = recorded(&folder, recorder, &program[1..]);
+    let never = ["--time=never", "/bin/sh", "-c", counting];
+    let (_, recording) = recorded(&folder, recorder, &never);
     let Some(Speed::Calibrated { unit_fs }) = recording.header.speed else {
         panic!("{:?}", recording.header);
     };
@@ -59,6 +60,44 @@ fn found_h8_how_fast_a_program_is_by_itself_is_on_record() {
     ));
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("exit status: 3"), "{output:?}");
+}
+
+#[test]
+fn found3_b1_a_program_is_timed_where_that_changes_nothing() {
+    let Some(recorder) = recorder() else {
+        return;
+    };
+    let folder = Folder::new("confined");
+    let log = folder.path("log");
+    let counting = "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done";
+    let (output, recording) = recorded(
+        &folder,
+        recorder,
+        &["--time=auto", "/bin/sh", "-c", counting],
+    );
+    if stderr(&output).contains("no Landlock") {
+        return tidemark_testing::skip("this kernel has no Landlock of version 6");
+    }
+    assert!(
+        matches!(recording.header.speed, Some(Speed::Measured { .. })),
+        "{output:?}"
+    );
+    // What writes is run once, under the recorder.
+    let append = format!("echo once >> {log}");
+    let (output, recording) = recorded(
+        &folder,
+        recorder,
+        &["--time=auto", "/bin/sh", "-c", &append],
+    );
+    assert!(matches!(
+        recording.header.speed,
+        Some(Speed::Calibrated { .. })
+    ));
+    assert!(
+        stderr(&output).contains("not timed by itself first"),
+        "{output:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "once\n");
 }
 
 #[test]

@@ -40,11 +40,14 @@ pub fn recorder() -> Option<&'static Path> {
     }
 }
 
-/// `tidemark record` with these arguments, to be changed and run.
+/// `tidemark record` with these arguments, to be changed and run. The program is run by itself
+/// before only where they say so.
 pub fn record(recorder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(TIDEMARK);
+    let is_timing = arguments.iter().any(|word| word.starts_with("--time"));
     command
         .arg("record")
+        .args((!is_timing).then_some("--time=never"))
         .args(arguments)
         .env("TIDEMARK_RECORDER", recorder)
         .stdin(Stdio::null());

@@ -49,3 +49,4 @@ pub mod working_set;
 
 pub use depths::Depths;
 pub use references::{Choice, Loading, Name, References};
+pub use sharing::FilePage;

@@ -14,11 +14,12 @@
 //! 3. `names` is as long as `page_count`.
 //! 4. `departures` are in order; no page departs twice, or is referenced after it departed.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 
 use tidemark_trace::{Block, Error, Event, Granularity, Header, Reader, TimeUnit};
 
-use super::sharing::{Sharing, Space, accesses};
+use super::sharing::{FilePage, Sharing, Space, accesses};
 
 /// The references of a trace, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub struct References {
     pub names: Vec<Name>,
     /// The pages that left memory for good, and the times.
     pub departures: Vec<Departure>,
+    /// The pages that are files' as others have them, too, if sharing was asked for.
+    pub common: BTreeMap<u32, FilePage>,
     /// The most pages that were there at one time: touched, and not departed.
     pub alive_max: u32,
     /// The size of a page, in bytes.
@@ -190,6 +193,7 @@ impl Loading {
                 page_count: 0,
                 names: Vec::new(),
                 departures: Vec::new(),
+                common: BTreeMap::new(),
                 alive_max: 0,
                 page_bytes: header.page_bytes,
                 granularity: header.granularity,
@@ -249,6 +253,9 @@ impl Loading {
 
     /// Hands over what has been loaded.
     pub fn finish(mut self) -> References {
+        if let Some(sharing) = &mut self.sharing {
+            self.references.common = sharing.take_common();
+        }
         self.references.pages.shrink_to_fit();
         self.references.times.shrink_to_fit();
         self.references

@@ -17,8 +17,9 @@
 //! have pages above 4 KiB, mappings need not begin with a page, and files are not followed. A page
 //! of a file that a process maps twice is two pages in it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 
 use tidemark_trace::spans::Spans;
 use tidemark_trace::{Event, Kinds};
@@ -81,6 +82,15 @@ struct Key {
     index: u64,
 }
 
+/// A page of a file: whoever maps it has the same.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FilePage {
+    /// The path.
+    pub file: Arc<str>,
+    /// The number of the page in the file.
+    pub index: u64,
+}
+
 /// The state of a page that was looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settled {
@@ -96,6 +106,10 @@ pub(crate) struct Sharing {
     /// Files by their names.
     files: HashMap<String, u32>,
     objects: u32,
+    /// The names of files, by their objects.
+    names: HashMap<u32, Arc<str>>,
+    /// Pages that were a file's from the first, and that nobody stored to who alone had them.
+    common: BTreeMap<u32, FilePage>,
     /// The page that stands for one of an object.
     pages: HashMap<Key, u32>,
     keys: HashMap<u32, Key>,
@@ -153,11 +167,18 @@ impl Sharing {
             page_bytes,
             files: HashMap::new(),
             objects: 0,
+            names: HashMap::new(),
+            common: BTreeMap::new(),
             pages: HashMap::new(),
             keys: HashMap::new(),
             holders: Vec::new(),
             inherited: 0,
         }
+    }
+
+    /// The pages that are a file's, as other programs have them that map it.
+    pub(crate) fn take_common(&mut self) -> BTreeMap<u32, FilePage> {
+        std::mem::take(&mut self.common)
     }
 
     /// Takes in what happened to a process's memory.
@@ -306,6 +327,7 @@ impl Sharing {
         let number = match is_alone {
             true => {
                 self.forget_key(number);
+                self.common.remove(&number);
                 number
             }
             false => {
@@ -348,6 +370,13 @@ impl Sharing {
             self.pages.insert(key, number);
             self.keys.insert(number, key);
             space.held.insert(number);
+            if let Some(file) = self.names.get(&key.object) {
+                let page = FilePage {
+                    file: file.clone(),
+                    index: key.index,
+                };
+                self.common.insert(number, page);
+            }
         }
     }
 
@@ -383,6 +412,7 @@ impl Sharing {
         self.objects += 1;
         if is_named {
             self.files.insert(file.to_owned(), object);
+            self.names.insert(object, file.into());
         }
         Some((object, !is_named))
     }

@@ -2,6 +2,7 @@
 
 use tidemark_results::host::Latency;
 
+use super::run_costs::FAULT_IN_A_RUN;
 use crate::world::DiskModel;
 use crate::world::disk::table::Table;
 
@@ -9,10 +10,8 @@ use crate::world::disk::table::Table;
 const PAGE_IN_NS: f64 = 100_000.0;
 /// The time of a page-in beyond the disk, in nanoseconds: a fault that is handed to a thread.
 const FAULT_NS: u64 = 18_000;
-/// `doctor`'s name for a fault that an engine serves for a thread beside it, ...
+/// `doctor`'s name for a fault that an engine serves for a thread beside it.
 const FAULT: &str = "soft fault by a thread, same processor";
-/// ... and how often as much a fault costs in a run: it finds caches cold, and the engine decides.
-const FAULT_IN_A_RUN: f64 = 2.0;
 
 /// A disk and what it is called.
 #[derive(Clone, Debug)]

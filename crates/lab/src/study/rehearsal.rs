@@ -1,38 +1,44 @@
 //! Rehearsals: a recorded program as `tidemark run` would run it, for the least memory that it
 //! needs there.
 //!
-//! The program is replayed on our own live system, with the memory that this manages and without
-//! compressing it (how well that goes is not on record), in one size of memory after the other, and
-//! what it takes longer is set against its own time. Elapsed time is what counts: waits for the
-//! disk, faults and their kinds, page-outs that hold frames, zeros, and what it costs to start. A
-//! replay is given up as soon as it is slower than anybody asked for.
+//! The program is replayed on our own live system as it runs unless told otherwise, with the memory
+//! that this manages, compressed memory in front of the swap file and the policy that goes with it,
+//! in one size of memory after the other, and what it takes longer is set against its own time.
+//! Elapsed time is what counts: waits for the disk, faults and their kinds, page-outs that hold
+//! frames, and first touches. What it takes to start is told apart: it is the same in any amount of
+//! memory. A replay is given up as soon as it is slower than anybody asked for.
 //!
-//! What an instruction, a fault and the disk take is known only so well. How far off an answer may
-//! be is told by two more: the least memory if what it takes longer were as much less, or as much
-//! more, as that allows.
+//! What an instruction, a fault and the disk take, and what pages compress to, is known only so
+//! well. How far off an answer may be is told by two more: the least memory if what it takes longer
+//! were as much less, or as much more, as that allows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use tidemark_results::analysis::UnitSource;
 use tidemark_results::analysis::curve::{RunNeed, RunNeeds};
 use tidemark_trace::private::{Extent, PrivateMemory};
-use tidemark_trace::{Block, Error, TimeUnit, Unpacker};
+use tidemark_trace::{Block, Error, Kinds, TimeUnit, Unpacker};
 
 use super::order::Assumed;
 use super::paging_costs::{NamedDisk, PagingCosts};
-use super::{Study, ample};
+use super::run_costs::{
+    BESIDE_FREE_BYTES, ENGINE_BYTES, ENGINE_PAGE_BYTES, LIVE_OVER_LAB, PROCESS_NS, START_NS,
+    START_PART, TOUCH_NATIVE_NS, TOUCH_NS,
+};
+use super::{Compression, Study, ample};
 use crate::systems::plain::TIDEMARK;
 use crate::world::script::Writing;
-use crate::world::{self, Costs, Disks, Program, Scenario, Script, System, WorldError};
+use crate::world::{
+    self, Costs, Disks, PolicyChoice, Program, Scenario, Script, System, WorldError,
+};
 
 /// The program's name among others: there are none.
 const NAME: &str = "program";
-/// The time that `tidemark run` takes to start, and a program in it, beyond what they take
-/// natively.
-const RUN_NS: u64 = 10_000_000;
-const PROCESS_NS: u64 = 5_000_000;
+/// The policy of `tidemark run` with the store that it has unless told otherwise, and that store.
+const POLICY: &str = "mach86";
+const STORE: &str = "compressed+file";
 /// Sizes that are tried first, in hundredths of what the program uses.
 const FIRST_SIZES: [u64; 8] = [100, 92, 84, 72, 60, 45, 30, 15];
 /// The answer is the least but for so small a part of it, and the ends of its range for another.
@@ -48,6 +54,8 @@ const SLOW_DOWN_LEAST: f64 = 1e-5;
 /// A program to be rehearsed.
 pub struct Rehearsal {
     script: Arc<Script>,
+    /// The private pages that are not managed: data of programs and libraries, and stacks.
+    unmanaged_pages: u64,
 }
 
 /// The order for a rehearsal.
@@ -65,6 +73,8 @@ pub struct RehearsalOrder {
     pub disk: NamedDisk,
     /// The cost of a fault, where that was measured.
     pub fault_ns: Option<u64>,
+    /// The sizes to which pages compress.
+    pub compression: Compression,
     /// The number of processors.
     pub processors: u32,
     /// The fewest pages that a program is run in, or that the trace can tell of.
@@ -73,13 +83,13 @@ pub struct RehearsalOrder {
 
 impl RehearsalOrder {
     /// The order for the program of `study`, on a machine with these costs and so many processors,
-    /// where a program is run in `pages_min` pages at least.
+    /// where a program is run in `pages_min` pages at least, and pages compress to such sizes.
     pub fn new(
         study: &Study,
         assumed: &Assumed,
         costs: PagingCosts,
-        processors: u32,
-        pages_min: u64,
+        compression: Compression,
+        (processors, pages_min): (u32, u64),
     ) -> RehearsalOrder {
         let (facts, assumed) = (study.facts(), study.assumed_of(assumed));
         let touched = facts.windows.map_or(1, |windows| windows.pages_touched);
@@ -91,6 +101,7 @@ impl RehearsalOrder {
             native_ns: study.native_ns().filter(|_| !is_given),
             disk: costs.disk,
             fault_ns: costs.fault_ns,
+            compression,
             processors,
             pages_min: touched.max(pages_min),
         }
@@ -116,6 +127,7 @@ impl Rehearsal {
         let mut private = PrivateMemory::new(header, Extent::All);
         let mut unpacker = Unpacker::new()?;
         let (mut block, mut records) = (Block::default(), 0);
+        let mut stored = StoredPages::default();
         let entries = &blocks.index().entries;
         let count = entries.len();
         for (number, entry) in entries.iter().enumerate() {
@@ -129,7 +141,9 @@ impl Rehearsal {
             };
             blocks.read(number, &mut unpacker, &mut block)?;
             block.process = process;
+            stored.take(&block);
             private.keep(&mut block);
+            stored.leave_out(&block);
             records += block.len() as u64;
             if records > records_max {
                 return Ok(None);
@@ -139,6 +153,7 @@ impl Rehearsal {
         }
         Ok(Some(Rehearsal {
             script: Arc::new(writing.finish()),
+            unmanaged_pages: stored.pages.len() as u64,
         }))
     }
 
@@ -156,30 +171,22 @@ impl Rehearsal {
             return Ok(None);
         }
         let stage = Stage::new(self, order)?;
-        let least = order.pages_min.clamp(1, stage.most());
-        let mut tried: BTreeMap<u64, Tried> = BTreeMap::new();
-        let first = FIRST_SIZES.map(|part| (stage.most() * part / 100).max(least));
-        let mut next: BTreeSet<u64> = first.into_iter().chain([least]).collect();
-        while !next.is_empty() {
-            progress("rehearsing", tried.len() as f64 / (tried.len() + 8) as f64);
-            let sizes: Vec<u64> = next
-                .into_iter()
-                .filter(|at| !tried.contains_key(at))
-                .collect();
-            let results: Vec<Tried> = sizes
-                .par_iter()
-                .map(|pages| stage.try_out(*pages))
-                .collect();
-            tried.extend(sizes.into_iter().zip(results));
-            next = stage
-                .bounds()
-                .filter_map(|(bound, part)| find_gap(&tried, bound, part))
-                .collect();
-        }
+        // Nothing runs in less, and there all of it may fit.
+        let least = order.pages_min.max(1);
+        let fits = stage.most() <= least;
+        let ample = stage.most().max(least);
+        let tried = stage.try_sizes(least, progress);
         let doubt = doubt(order.time_unit_source);
+        let is_short = |percent: &f64| !fits && stage.is_too_short_for(*percent);
         let answer = |percent: &f64| {
             let bound = percent / 100.0;
-            let pages = least_steady(&tried, bound)?;
+            if is_short(percent) {
+                return None;
+            }
+            let pages = match fits {
+                true => least,
+                false => least_steady(&tried, bound)?,
+            };
             Some(RunNeed {
                 slowdown_percent_max: *percent,
                 slowdown_percent: tried[&pages].slow_down * 100.0,
@@ -198,19 +205,15 @@ impl Rehearsal {
             let met = needs.iter().map(|need| need.slowdown_percent_max);
             met.into_iter().all(|met| met != *percent)
         };
-        let slowdowns_percent_unmet = asked.filter(is_unmet).collect();
+        let (slowdowns_percent_short, slowdowns_percent_unmet) =
+            asked.filter(is_unmet).partition(is_short);
         Ok(Some(RunNeeds {
-            policy: TIDEMARK.policy.into(),
-            disk: order.disk.name.clone(),
-            fault_ns: stage.system.costs.fault_ns,
-            time_unit_ns: order.time_unit_ns,
-            time_unit_source: order.time_unit_source,
-            native_ns: stage.native_ns,
-            footprint_pages: footprint,
-            slowdown_percent_least: Some(tried[&stage.most()].slow_down * 100.0)
+            slowdown_percent_least: Some(tried[&ample].slow_down * 100.0)
                 .filter(|percent| percent.is_finite()),
             slowdowns_percent_unmet,
+            slowdowns_percent_short,
             needs,
+            ..stage.terms()
         }))
     }
 }
@@ -232,6 +235,8 @@ struct Stage<'a> {
     free_ns: u64,
     /// ... and how long by itself.
     native_ns: u64,
+    /// The part of its own time that is first touches.
+    touches_ns: u64,
     /// The cost of the start, in any size of memory.
     start_ns: u64,
 }
@@ -255,6 +260,7 @@ impl<'a> Stage<'a> {
             ..TIDEMARK
         };
         system.costs.fault_ns = order.fault_ns.unwrap_or(TIDEMARK.costs.fault_ns);
+        system.costs.zero_ns = TOUCH_NS;
         let free = System {
             costs: with_unit(ample::SYSTEM.costs),
             ..ample::SYSTEM
@@ -272,8 +278,44 @@ impl<'a> Stage<'a> {
             system,
             free_ns,
             native_ns: native_ns(order, free_ns).max(1),
-            start_ns: RUN_NS + PROCESS_NS * script.process_count() as u64,
+            touches_ns: touches_ns(order, script.pages()),
+            start_ns: START_NS + PROCESS_NS * script.process_count() as u64,
         })
+    }
+
+    /// What is told of a program whatever comes out.
+    fn terms(&self) -> RunNeeds {
+        let order = self.order;
+        RunNeeds {
+            policy: POLICY.into(),
+            store: STORE.into(),
+            compression: order.compression.name.clone(),
+            disk: order.disk.name.clone(),
+            fault_ns: self.system.costs.fault_ns,
+            time_unit_ns: order.time_unit_ns,
+            time_unit_source: order.time_unit_source,
+            native_ns: self.native_ns,
+            start_ns: self.start_ns,
+            footprint_pages: self.rehearsal.script.pages(),
+            slowdown_percent_least: None,
+            slowdowns_percent_unmet: vec![],
+            slowdowns_percent_short: vec![],
+            needs: vec![],
+        }
+    }
+
+    /// Returns true if what a program may take longer is less than that by which starts differ.
+    fn is_too_short_for(&self, percent: f64) -> bool {
+        self.native_ns as f64 * percent / 100.0 < (self.start_ns / START_PART) as f64
+    }
+
+    /// The memory that a process has beside frames and compressed pages and that counts, in pages.
+    fn beside_pages(&self) -> u32 {
+        let script = &self.rehearsal.script;
+        let bytes = script.pages() * ENGINE_PAGE_BYTES
+            + self.rehearsal.unmanaged_pages * script.page_bytes();
+        let each = ENGINE_BYTES + bytes / (script.process_count() as u64).max(1);
+        (each.saturating_sub(BESIDE_FREE_BYTES) / script.page_bytes()) as u32
     }
 
     /// As much memory as is of any use.
@@ -294,6 +336,32 @@ impl<'a> Stage<'a> {
         asked.flat_map(move |percent| parts.map(|(by, part)| (percent / 100.0 * by, part)))
     }
 
+    /// Replays the program in one size of memory after the other, from `least` pages on, until all
+    /// bounds are met as nearly as they are to be.
+    fn try_sizes(&self, least: u64, progress: &mut super::Progress<'_>) -> BTreeMap<u64, Tried> {
+        let mut tried: BTreeMap<u64, Tried> = BTreeMap::new();
+        let first = FIRST_SIZES.map(|part| (self.most() * part / 100).max(least));
+        let mut next: BTreeSet<u64> = first.into_iter().chain([least]).collect();
+        let unhindered = self.try_out(self.most().max(least));
+        while !next.is_empty() {
+            progress("rehearsing", tried.len() as f64 / (tried.len() + 8) as f64);
+            let sizes: Vec<u64> = next
+                .into_iter()
+                .filter(|at| !tried.contains_key(at))
+                .collect();
+            let results: Vec<Tried> = sizes
+                .par_iter()
+                .map(|pages| self.try_out(*pages).as_live(unhindered))
+                .collect();
+            tried.extend(sizes.into_iter().zip(results));
+            next = self
+                .bounds()
+                .filter_map(|(bound, part)| find_gap(&tried, bound, part))
+                .collect();
+        }
+        tried
+    }
+
     /// Replays the program in so many pages. Where that fails, no slow-down is bearable.
     fn try_out(&self, pages: u64) -> Tried {
         let draws = match self.rehearsal.script.len() as u64 > RECORDS_QUICK {
@@ -307,7 +375,8 @@ impl<'a> Stage<'a> {
 
     fn draw(&self, pages: u64, seed: u64) -> Tried {
         let bound = self.bounds().map(|(bound, _)| bound).fold(0.0, f64::max);
-        let longest_ns = self.free_ns as f64 + self.native_ns as f64 * bound;
+        let free_ns = self.free_ns + self.touches_ns;
+        let longest_ns = free_ns as f64 + self.native_ns as f64 * bound;
         let Ok(memory_pages) = u32::try_from(pages) else {
             return Tried::UNBEARABLE;
         };
@@ -317,6 +386,12 @@ impl<'a> Stage<'a> {
                 swap: self.order.disk.model.clone(),
                 files: None,
             },
+            compressed: Some(self.order.compression.sizes.clone()),
+            beside_pages: self.beside_pages(),
+            policy: Some(PolicyChoice {
+                name: POLICY.into(),
+                knobs: vec![],
+            }),
             seed,
             // In ample memory it is told how slow it is in any case.
             limit_ns: (pages < self.most()).then_some(longest_ns as u64 + 1),
@@ -327,7 +402,8 @@ impl<'a> Stage<'a> {
         };
         match world::run(&self.system, &scenario) {
             Ok(outcome) if outcome.is_complete => {
-                let more_ns = (outcome.elapsed_ns + self.start_ns) as f64 - self.free_ns as f64;
+                let free_ns = self.free_ns + self.touches_ns;
+                let more_ns = outcome.elapsed_ns as f64 - free_ns as f64;
                 Tried {
                     slow_down: (more_ns / self.native_ns as f64).max(SLOW_DOWN_LEAST),
                     page_ins: outcome.counters.page_ins,
@@ -338,11 +414,52 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// The pages that processes have stored to, each with its process.
+#[derive(Default)]
+struct StoredPages {
+    pages: HashSet<(u32, u64)>,
+}
+
+impl StoredPages {
+    /// Adds the pages that are stored to in a block.
+    fn take(&mut self, block: &Block) {
+        self.pages.extend(stored(block));
+    }
+
+    /// Leaves out those of a block.
+    fn leave_out(&mut self, block: &Block) {
+        for page in stored(block) {
+            self.pages.remove(&page);
+        }
+    }
+}
+
+/// The pages that are stored to in a block, with its process; of such in a row, one.
+fn stored(block: &Block) -> impl Iterator<Item = (u32, u64)> {
+    let pages = block.pages.iter().zip(&block.kinds);
+    let pages = pages.filter(|(_, kinds)| Kinds(**kinds).has(Kinds::STORE));
+    let mut last = None;
+    pages.filter_map(move |(&page, _)| {
+        let is_new = last.replace(page) != Some(page);
+        is_new.then_some((block.process, page))
+    })
+}
+
 impl Tried {
     const UNBEARABLE: Tried = Tried {
         slow_down: f64::INFINITY,
         page_ins: 0,
     };
+
+    /// The same live, by what comes of it in ample memory: what more of it there is for want of
+    /// memory makes more of a difference there.
+    fn as_live(self, ample: Tried) -> Tried {
+        let more = (self.slow_down - ample.slow_down).max(0.0);
+        Tried {
+            slow_down: self.slow_down + more * (LIVE_OVER_LAB - 1.0),
+            ..self
+        }
+    }
 }
 
 impl Rehearsal {
@@ -358,6 +475,14 @@ fn native_ns(order: &RehearsalOrder, free_ns: u64) -> u64 {
         Some((elapsed_ns, system_ns)) => elapsed_ns.min(free_ns.saturating_add(system_ns)),
         None => free_ns,
     }
+}
+
+/// The part of the program's own time that is first touches of so many pages.
+fn touches_ns(order: &RehearsalOrder, pages: u64) -> u64 {
+    let all_ns = pages.saturating_mul(TOUCH_NATIVE_NS);
+    order
+        .native_ns
+        .map_or(0, |(_, system_ns)| all_ns.min(system_ns))
 }
 
 /// By how much a slow-down may be off, as a factor: what a fault and the disk take differs by a
@@ -389,7 +514,6 @@ fn find_gap(tried: &BTreeMap<u64, Tried>, bound: f64, part: u64) -> Option<u64> 
 mod tests {
     use super::*;
     use crate::world::DiskModel;
-    use tidemark_trace::Kinds;
 
     /// Two loops: over 2,000 pages eight times, and over 500 of them for long.
     fn rehearsal() -> Rehearsal {
@@ -399,12 +523,13 @@ mod tests {
         let uses = uses.map(|page| (page, Kinds::STORE, 100_000));
         Rehearsal {
             script: Arc::new(Script::from_uses(TimeUnit::Instructions, uses)),
+            unmanaged_pages: 100,
         }
     }
 
     fn order(time_unit_source: UnitSource) -> RehearsalOrder {
         RehearsalOrder {
-            slowdowns_percent: vec![0.001, 20.0],
+            slowdowns_percent: vec![0.001, 0.5, 20.0],
             time_unit_ns: 0.2,
             time_unit_source,
             native_ns: Some((60_000_000_000, 10_000_000)),
@@ -417,6 +542,7 @@ mod tests {
                 },
             },
             fault_ns: Some(10_000),
+            compression: Compression::of_ratio(3.0),
             processors: 1,
             pages_min: 64,
         }
@@ -433,9 +559,11 @@ mod tests {
             (0.9e9..0.95e9).contains(&(needs.native_ns as f64)),
             "{needs:?}"
         );
-        // Nothing is as quick under `run` as alone: first touches are faults.
+        // Starts differ by more than a thousandth of a percent, and nothing is as quick under `run`
+        // as alone: first touches are faults.
         assert_eq!(needs.needs.len(), 1, "{needs:?}");
-        assert_eq!(needs.slowdowns_percent_unmet, [0.001]);
+        assert_eq!(needs.slowdowns_percent_short, [0.001]);
+        assert_eq!(needs.slowdowns_percent_unmet, [0.5]);
         assert!(needs.slowdown_percent_least > Some(0.001));
         let need = needs.needs[0];
         assert!((500..2_300).contains(&need.pages), "{need:?}");
@@ -444,7 +572,9 @@ mod tests {
         assert!(need.pages_high.is_some_and(|high| high >= need.pages));
         // Somewhat less is too slow.
         let stage = Stage::new(&rehearsal, &order).unwrap();
-        assert!(stage.try_out(need.pages * 9 / 10).slow_down > 0.2);
+        let ample = stage.try_out(stage.most());
+        let less = stage.try_out(need.pages * 9 / 10).as_live(ample);
+        assert!(less.slow_down > 0.2);
     }
 
     #[test]

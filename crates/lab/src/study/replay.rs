@@ -8,6 +8,7 @@
 //! Several programs are taken *in step*: each as far along in its own time as the others. Copies
 //! have equal shares of memory.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +28,7 @@ use super::paging_costs::NamedDisk;
 use super::runs::{Terms, run_record};
 use super::{Progress, VERSION, time_unit};
 use crate::analysis::optimum::{collect_next_uses, count_misses};
-use crate::analysis::{Choice, Loading, References};
+use crate::analysis::{Choice, FilePage, Loading, References};
 use crate::systems;
 use crate::world::script::Writing;
 use crate::world::{
@@ -37,6 +38,8 @@ use crate::world::{
 
 /// The most references whose optimum is counted.
 const REFERENCES_MAX: usize = 1 << 30;
+/// The most references of copies that are written out side by side: 8 bytes each.
+const REFERENCES_APART_MAX: usize = 1 << 27;
 /// More pages than this do not fit a swap store.
 const PAGES_MAX: u64 = 1 << 30;
 
@@ -48,10 +51,8 @@ pub type Told<'a> = dyn Fn(&str, f64) + Sync + 'a;
 pub struct Replay {
     traces: Vec<ReplayTrace>,
     scripts: Vec<Arc<Script>>,
-    /// Of all programs in step: the place of each reference's next use.
-    next_uses: Vec<u32>,
-    /// The number of pages that all programs use, those of each process counted apart.
-    pages: u64,
+    /// The references of all programs in step.
+    merged: Merged,
     page_bytes: u64,
     /// The memory that is managed; `None`: everything.
     extent: Option<Extent>,
@@ -177,8 +178,7 @@ impl Replay {
         let mut replay = Replay {
             traces: vec![],
             scripts: vec![],
-            next_uses: vec![],
-            pages: 0,
+            merged: Merged::default(),
             page_bytes: 4096,
             extent,
             notes: vec![],
@@ -199,17 +199,15 @@ impl Replay {
             }
             strings.push(string);
         }
-        progress("next uses", 0.0);
-        let (pages, page_count) = in_step(strings);
-        replay.pages = page_count.into();
-        replay.next_uses = collect_next_uses(&pages, page_count);
+        progress("in step", 0.0);
+        replay.merged = in_step(strings);
         Ok(replay)
     }
 
-    /// The number of pages that so many copies of all programs use, those of each process counted
-    /// apart.
+    /// The number of pages that so many copies of all programs use; what they share counts once.
     pub fn footprint_pages(&self, copies: u32) -> u64 {
-        self.pages * u64::from(copies)
+        let common = self.merged.common.len() as u64;
+        (u64::from(self.merged.page_count) - common) * u64::from(copies) + common
     }
 
     /// Returns true if runs are in step: see [`Scenario::is_in_step`].
@@ -237,7 +235,7 @@ impl Replay {
     /// # Errors
     /// If one of them can't be made.
     pub fn run(&self, order: &ReplayOrder, progress: &Told<'_>) -> Result<Replayed, Unrunnable> {
-        let pages = self.footprint_pages(order.copies);
+        let pages = u64::from(self.merged.page_count_apart) * u64::from(order.copies);
         if pages > PAGES_MAX {
             let pages_max = PAGES_MAX;
             return Err(Unrunnable::TooManyPages { pages, pages_max });
@@ -250,12 +248,11 @@ impl Replay {
         let outcomes = self.run_all(order, progress)?;
         progress("optimum", 0.0);
         let unavoidable = self.unavoidable_page_ins(order)?;
+        let best = self.merged.best(order.copies);
         let optima: Vec<u64> = order
             .memory_pages
             .par_iter()
-            .map(|pages| {
-                self.returns_at_best(*pages - order.wired_pages, order.copies) + unavoidable
-            })
+            .map(|pages| best.returns(*pages - order.wired_pages) + unavoidable)
             .collect();
         let sizes = order.memory_pages.iter().zip(&optima).cycle();
         let runs = outcomes.iter().zip(sizes);
@@ -275,7 +272,7 @@ impl Replay {
                 traces: self.traces.clone(),
                 copies: order.copies,
                 page_bytes: self.page_bytes,
-                footprint_pages: pages,
+                footprint_pages: self.footprint_pages(order.copies),
                 machine: order.machine(self.page_bytes),
                 basis: basis::of_replay(),
                 runs: runs.collect(),
@@ -301,13 +298,15 @@ impl Replay {
             false => TimeUnit::References,
         };
         let mut writing = Writing::new(&header);
-        let mut loading = Loading::new(
-            &Header {
-                time,
-                ..header.clone()
-            },
-            Choice::All,
-        );
+        let timed = Header {
+            time,
+            ..header.clone()
+        };
+        // A live process has frames of its own for all that it uses.
+        let mut loading = match self.extent {
+            None => Loading::shared(&timed, Choice::All),
+            Some(_) => Loading::new(&timed, Choice::All),
+        };
         let mut block = Block::default();
         let mut private = self
             .extent
@@ -452,7 +451,8 @@ impl Replay {
 
     /// The page-ins that remain in ample memory, one page at a time.
     fn unavoidable_page_ins(&self, order: &ReplayOrder) -> Result<u64, Unrunnable> {
-        let pages = self.footprint_pages(order.copies);
+        // Of pages that are stored to by some, the world may have more than count as used.
+        let pages = u64::from(self.merged.page_count_apart) * u64::from(order.copies);
         let scenario = ample::scenario(pages, self.programs(order.copies));
         let outcome = world::run(&ample::SYSTEM, &scenario);
         let outcome = outcome.map_err(|error| Unrunnable::World {
@@ -463,29 +463,23 @@ impl Replay {
         Ok(outcome.counters.page_ins)
     }
 
-    /// The misses of the optimum that are no first uses, in so many frames.
-    fn returns_at_best(&self, frames: u32, copies: u32) -> u64 {
-        let each = (frames / copies).max(1);
-        let returns = match u64::from(each) < self.pages {
-            true => count_misses(&self.next_uses, each) - self.pages,
-            false => 0,
-        };
-        returns * u64::from(copies)
-    }
-
     fn optimum_in_words(&self, copies: u32) -> String {
-        let mut words = String::from(
-            "the fewest page-ins any policy could have had, a page at a time, with each process's \
-             pages apart",
-        );
-        if self.traces.len() > 1 {
-            words.push_str("; programs in step, each as far along in its time as the others");
-        }
-        if copies > 1 {
-            words.push_str("; copies in step, with equal shares of memory");
-        }
+        let mut words = String::from(match self.extent {
+            None => {
+                "the page-ins of Belady's rule, a page at a time, where what processes share \
+                 counts once"
+            }
+            Some(_) => {
+                "the page-ins of Belady's rule, a page at a time, with each process's pages apart"
+            }
+        });
         if self.traces.len() > 1 || copies > 1 {
-            words.push_str(" (those that are not in step, or share pages, may do with fewer)");
+            words.push_str(
+                ", if all programs go on in step, each as far along in its time as the others; a \
+                 system that has one wait while another goes on may do with fewer",
+            );
+        } else {
+            words.push_str(": no policy has fewer");
         }
         words
     }
@@ -536,12 +530,84 @@ impl ReplayOrder {
     }
 }
 
-/// The references of several programs, each as far along in its own time as the others, and how
-/// many pages there are.
-fn in_step(mut strings: Vec<References>) -> (Vec<u32>, u32) {
+/// The references of several programs, each as far along in its own time as the others.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Merged {
+    pages: Vec<u32>,
+    /// The number of different pages.
+    page_count: u32,
+    /// The same if those that programs have in common counted in each.
+    page_count_apart: u32,
+    /// Those of files: all copies of the programs have them in common.
+    common: BTreeSet<u32>,
+}
+
+/// The optimum of so many copies.
+struct Best {
+    next_uses: Vec<u32>,
+    page_count: u64,
+    /// The copies that were not written out: their shares of memory, ...
+    shares: u32,
+    /// ... and the pages that are in the share of each.
+    common: u32,
+}
+
+impl Merged {
+    /// What is needed to tell the optimum of so many copies in any memory. Their references are
+    /// written out side by side. Of too many, each copy has an equal share of what is not common.
+    fn best(&self, copies: u32) -> Best {
+        let length = self.pages.len().saturating_mul(copies as usize);
+        let is_written_out = copies > 1 && length <= REFERENCES_APART_MAX;
+        let common = self.common.len() as u32;
+        if !is_written_out {
+            return Best {
+                next_uses: collect_next_uses(&self.pages, self.page_count),
+                page_count: self.page_count.into(),
+                shares: copies,
+                common,
+            };
+        }
+        let mut pages = Vec::with_capacity(length);
+        for &page in &self.pages {
+            match self.common.contains(&page) {
+                true => pages.push(page * copies),
+                false => pages.extend((0..copies).map(|copy| page * copies + copy)),
+            }
+        }
+        Best {
+            next_uses: collect_next_uses(&pages, self.page_count * copies),
+            page_count: u64::from(self.page_count - common) * u64::from(copies) + u64::from(common),
+            shares: 1,
+            common: 0,
+        }
+    }
+}
+
+impl Best {
+    /// The misses of the optimum that are no first uses, in so many frames.
+    fn returns(&self, frames: u32) -> u64 {
+        let beside = u64::from(self.common) * u64::from(self.shares - 1);
+        let each = (u64::from(frames) + beside) / u64::from(self.shares);
+        let each = u32::try_from(each).unwrap_or(u32::MAX).max(1);
+        let returns = match u64::from(each) < self.page_count {
+            true => count_misses(&self.next_uses, each) - self.page_count,
+            false => 0,
+        };
+        returns * u64::from(self.shares)
+    }
+}
+
+/// The references of several programs, each as far along in its own time as the others. A page of a
+/// file is the same in all.
+fn in_step(mut strings: Vec<References>) -> Merged {
     if strings.len() == 1 {
         let string = strings.remove(0);
-        return (string.pages, string.page_count);
+        return Merged {
+            pages: string.pages,
+            page_count: string.page_count,
+            page_count_apart: string.page_count,
+            common: string.common.into_keys().collect(),
+        };
     }
     let assumed = Assumed::default();
     let units: Vec<f64> = strings
@@ -553,22 +619,41 @@ fn in_step(mut strings: Vec<References>) -> (Vec<u32>, u32) {
         let ticks = string.times.get(at).copied().unwrap_or(at as u64 + 1);
         (ticks as f64 * units[program]) as u64
     };
-    let mut firsts = vec![0_u32];
+    let mut merged = Merged::default();
+    let mut known: BTreeMap<&FilePage, u32> = BTreeMap::new();
+    let mut numbers: Vec<Vec<u32>> = vec![];
     for string in &strings {
-        firsts.push(firsts[firsts.len() - 1] + string.page_count);
+        let number = |page| {
+            let file = string.common.get(&page);
+            if let Some(number) = file.and_then(|file| known.get(file)) {
+                return *number;
+            }
+            let fresh = merged.page_count;
+            merged.page_count += 1;
+            if let Some(file) = file {
+                merged.common.insert(fresh);
+                known.insert(file, fresh);
+            }
+            fresh
+        };
+        numbers.push((0..string.page_count).map(number).collect());
+        merged.page_count_apart += string.page_count;
     }
     let mut places = vec![0; strings.len()];
-    let mut pages = Vec::with_capacity(strings.iter().map(References::len).sum());
+    let all = strings.iter().map(References::len).sum();
+    let mut pages = Vec::with_capacity(all);
     let next = |places: &[usize]| {
         let waiting =
             (0..strings.len()).filter(|&program| places[program] < strings[program].len());
         waiting.min_by_key(|&program| ns(program, places[program]))
     };
     while let Some(program) = next(&places) {
-        pages.push(firsts[program] + strings[program].pages[places[program]]);
+        let page = strings[program].pages[places[program]];
+        pages.push(numbers[program][page as usize]);
         places[program] += 1;
     }
-    (pages, firsts[strings.len()])
+    merged.pages = pages;
+    merged
 }
 
 #[cfg(test)]
@@ -582,6 +667,47 @@ mod tests {
         fast.time = TimeUnit::Nanoseconds;
         fast.times = vec![10, 20, 60, 400];
         // A reference of the other counts as 50 ns.
-        assert_eq!(in_step(vec![slow, fast]), (vec![2, 3, 0, 2, 1, 0, 4], 5));
+        let merged = in_step(vec![slow, fast]);
+        assert_eq!(
+            (merged.pages, merged.page_count),
+            (vec![2, 3, 0, 2, 1, 0, 4], 5)
+        );
+    }
+
+    /// One program: a page of a file, and one of its own, in turns.
+    fn with_a_file() -> References {
+        let mut string = References::from_pages([7, 1, 7, 1, 7, 1]);
+        let file = FilePage {
+            file: "/lib/libc.so".into(),
+            index: 7,
+        };
+        string.common.insert(0, file);
+        string
+    }
+
+    #[test]
+    fn found3_b5_what_copies_share_counts_once_in_the_optimum() {
+        let merged = in_step(vec![with_a_file()]);
+        let best = merged.best(3);
+        // The file's page and one of each copy.
+        assert_eq!(best.page_count, 4);
+        assert_eq!(best.returns(4), 0);
+        assert!(best.returns(3) > 0);
+        // The last copy's page stays into the next round, for which the file's goes once.
+        assert_eq!(best.returns(2), 5);
+        // Where copies are not written out, each sees the file's page beside its share.
+        let apart = Best {
+            shares: 3,
+            common: 1,
+            ..merged.best(1)
+        };
+        assert_eq!(apart.returns(4), 0);
+    }
+
+    #[test]
+    fn found3_b5_a_page_of_a_file_is_the_same_in_all_programs() {
+        let merged = in_step(vec![with_a_file(), with_a_file()]);
+        assert_eq!((merged.page_count, merged.page_count_apart), (3, 4));
+        assert_eq!(merged.common, BTreeSet::from([0]));
     }
 }

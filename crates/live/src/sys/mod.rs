@@ -12,6 +12,7 @@
 //! own preload library.
 #![allow(unsafe_code)]
 
+pub mod confine;
 pub mod files;
 pub mod futex;
 pub mod lifeline;

@@ -1,55 +1,128 @@
 //! The parts of a page that are text: answers and tables.
 
-use tidemark_results::analysis::curve::CurveRecord;
+use tidemark_results::analysis::curve::{CurveRecord, RunNeeds};
 use tidemark_results::analysis::map::MapRecord;
 use tidemark_results::analysis::phases::PhasesRecord;
 use tidemark_results::analysis::report::ReportRecord;
 use tidemark_results::analysis::wss::WssRecord;
 use tidemark_results::text;
 
-use super::escaped;
+use super::{escaped, marked};
 use crate::{numbers, regions, words};
 
 /// The number of regions that the table lists.
 const REGIONS: usize = 30;
 
-/// The memory that is needed: the answers large, what they assume below.
+/// The memory that is needed: the first answer under `tidemark run` large, in a card with the
+/// others and what they assume; ideal policies small below.
 pub fn needs(record: &CurveRecord) -> String {
     if record.needs.is_empty() && record.run.is_none() {
         return "<p>No bound was asked for.</p>".into();
     }
-    let mut html = String::from("<div class=\"answers\">");
-    for need in record.run.iter().flat_map(|run| &run.needs) {
+    let mut html = record
+        .run
+        .as_ref()
+        .map_or(String::new(), |run| run_card(run, record));
+    if let Some(first) = record.needs.first() {
+        let (columns, rows) = ideal(record);
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         html.push_str(&format!(
-            "<div><strong>{}{}</strong>for at most {} % slow-down under <code>tidemark \
-             run</code><br><span>{}</span></div>",
-            if need.is_at_most { "≤ " } else { "" },
-            text::bytes(need.bytes),
-            numbers::digits(need.slowdown_percent_max),
-            escaped(&words::run_range(need, &record.trace)),
+            "<div class=\"small\"><h3>Under ideal policies</h3>{}<p class=\"note\">{}</p></div>",
+            table(&columns, rows.into_iter()),
+            marked(&words::assumption(first, &record.trace)),
         ));
-    }
-    for need in &record.needs {
-        let share = need.pages as f64 * 100.0 / record.trace.footprint().max(1) as f64;
-        html.push_str(&format!(
-            "<div><strong>{}{}</strong>for at most {} % slow-down under an ideal {}<br><span>{} % \
-             of what is used, {} page-ins</span></div>",
-            if need.is_at_most { "≤ " } else { "" },
-            text::bytes(need.bytes),
-            numbers::digits(need.slowdown_percent_max),
-            escaped(&words::policy(&need.policy)),
-            numbers::digits(share),
-            text::count(need.page_ins),
-        ));
-    }
-    html.push_str("</div>");
-    for line in words::assumptions(record) {
-        html.push_str(&format!("<p class=\"note\">{}</p>", escaped(&line)));
     }
     for note in words::sight(&record.trace).iter().chain(&record.notes) {
-        html.push_str(&format!("<p class=\"note\">{}</p>", escaped(note)));
+        html.push_str(&format!("<p class=\"note\">{}</p>", marked(note)));
     }
     html
+}
+
+/// What ideal policies need: a column each, and a row for each slow-down.
+fn ideal(record: &CurveRecord) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut policies: Vec<&str> = vec![];
+    let mut bounds: Vec<f64> = vec![];
+    for need in &record.needs {
+        if !policies.contains(&need.policy.as_str()) {
+            policies.push(&need.policy);
+        }
+        if !bounds.contains(&need.slowdown_percent_max) {
+            bounds.push(need.slowdown_percent_max);
+        }
+    }
+    bounds.sort_by(f64::total_cmp);
+    let cell = |bound: f64, policy: &str| {
+        let mut needs = record.needs.iter();
+        let need = needs.find(|need| need.policy == policy && need.slowdown_percent_max == bound);
+        need.map_or("–".into(), |need| amount(need.bytes, need.is_at_most))
+    };
+    let rows = bounds.iter().map(|&bound| {
+        let cells = policies.iter().map(|policy| cell(bound, policy));
+        [percent(bound)].into_iter().chain(cells).collect()
+    });
+    let names = policies.iter().map(|policy| words::policy(policy));
+    let columns = ["at most slower".into()].into_iter().chain(names);
+    (columns.collect(), rows.collect())
+}
+
+/// The card that leads: the first bound that is kept, and the others in a line each.
+fn run_card(run: &RunNeeds, record: &CurveRecord) -> String {
+    let trace = &record.trace;
+    let (size, told) = match run.needs.first() {
+        Some(need) => (
+            amount(need.bytes, need.is_at_most),
+            format!(
+                "is the least memory in which it takes at most {} longer under `tidemark run`",
+                percent(need.slowdown_percent_max)
+            ),
+        ),
+        None if run.slowdowns_percent_unmet.is_empty() => (words::TOO_SHORT.into(), String::new()),
+        None => (
+            words::NONE.into(),
+            "keeps the bounds that were asked for".into(),
+        ),
+    };
+    let mut html = format!(
+        "<div class=\"lead\"><strong>{}</strong><span>{}</span></div>",
+        escaped(&size),
+        marked(&told)
+    );
+    let without = |bounds: &[f64], told: &str| -> Vec<Vec<String>> {
+        let row = |bound: &f64| {
+            let cells = [percent(*bound), told.into()];
+            cells.into_iter().chain(["–"; 2].map(Into::into)).collect()
+        };
+        bounds.iter().map(row).collect()
+    };
+    let short = without(&run.slowdowns_percent_short, words::TOO_SHORT);
+    let unmet = without(&run.slowdowns_percent_unmet, words::NONE);
+    let met = run.needs.iter().map(|need| {
+        let share = words::run_share(need, run);
+        vec![
+            percent(need.slowdown_percent_max),
+            amount(need.bytes, need.is_at_most),
+            words::run_range(need, trace),
+            percent(share),
+        ]
+    });
+    let columns = ["at most slower", "memory", "range", "of managed"];
+    html.push_str(&table(&columns, short.into_iter().chain(unmet).chain(met)));
+    for line in words::run_remarks(run)
+        .iter()
+        .chain([&words::run_assumption(run, trace)])
+    {
+        html.push_str(&format!("<p class=\"note\">{}</p>", marked(line)));
+    }
+    html
+}
+
+fn percent(value: f64) -> String {
+    format!("{} %", numbers::digits(value))
+}
+
+fn amount(bytes: u64, is_at_most: bool) -> String {
+    let sign = if is_at_most { "≤ " } else { "" };
+    format!("{sign}{}", text::bytes(bytes))
 }
 
 /// The windows of the working set.
@@ -173,7 +246,7 @@ pub fn space_time(record: &ReportRecord) -> String {
 
 /// A table: columns by their names, and rows.
 pub(crate) fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut html = String::from("<div class=\"table\"><table><thead><tr>");
+    let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table><thead><tr>");
     for column in columns {
         html.push_str(&format!("<th>{}</th>", escaped(column)));
     }

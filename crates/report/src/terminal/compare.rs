@@ -49,11 +49,19 @@ fn tell_case(case: &Case, record: &CompareRecord) -> String {
         text::count(case.optimal_page_ins),
     );
     if let [least, .., most] = &case.predictions[..] {
+        let live = case.median(|counts| counts.page_ins as f64);
+        let is_inside = (least.page_ins as f64..=most.page_ins as f64).contains(&live);
         told.push_str(&format!(
-            "page-ins of {} predictions, each with other delays of the disk: {} to {}\n",
+            "page-ins of {} predictions, each with other delays of the disk: {} to {}; {}how far \
+             off they are for other reasons is not known\n",
             case.predictions.len(),
             text::count(least.page_ins),
             text::count(most.page_ins),
+            if is_inside {
+                ""
+            } else {
+                "live runs lie outside: "
+            },
         ));
     }
     if let Some(decisions) = &case.decisions {
@@ -168,7 +176,8 @@ mod tests {
             "sort x · 8 MiB of managed memory · 0.28 ns an instruction\n",
             "clock, store file, in 4 MiB (50 %) · optimum 50 page-ins",
             "-5.0 %",
-            "page-ins of 3 predictions, each with other delays of the disk: 92 to 99\n",
+            "page-ins of 3 predictions, each with other delays of the disk: 92 to 99; live runs \
+             lie outside: how far off they are for other reasons is not known\n",
             "least",
             "note: a note",
         ] {

@@ -6,7 +6,7 @@ use tidemark_results::text;
 
 use super::Screen;
 use super::canvas::{Canvas, MARGIN};
-use super::needs::needs;
+use super::needs::{ideal_needs, run_needs};
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::of_policy;
 use crate::{numbers, words};
@@ -14,15 +14,19 @@ use crate::{numbers, words};
 /// The number of sizes that the table shows.
 const SIZES: usize = 8;
 
-/// Headline, drawing, table, and the memory needed.
+/// Headline, the memory needed under `tidemark run`, drawing, table, and what ideal policies need.
 pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     let trace = &record.trace;
     let mut text = headline(trace, screen);
+    let run = run_needs(record, screen);
+    if !run.is_empty() {
+        text.push_str(&format!("\n{run}\n"));
+    }
     text.push_str(&drawing(record, screen));
     text.push('\n');
     text.push_str(&table(record));
     text.push('\n');
-    text.push_str(&needs(record, screen));
+    text.push_str(&ideal_needs(record, screen));
     let sight = words::sight(&record.trace);
     let accuracies = words::accuracies(record);
     for line in sight.iter().chain(&accuracies).chain(&record.notes) {

@@ -7,38 +7,57 @@ use super::Screen;
 use super::curves::wrapped;
 use crate::{numbers, words};
 
-/// No such amount.
-const NONE: &str = "none";
 /// Not asked.
 const BLANK: &str = "–";
 
-/// The least memory for each slow-down, under `tidemark run` first and under ideal policies below,
-/// and what that assumes. Empty where nothing was asked.
-pub fn needs(record: &CurveRecord, screen: Screen) -> String {
-    let slowdowns = slowdowns(record);
-    if slowdowns.is_empty() {
+/// The least memory for each slow-down under `tidemark run`, and what its words mean. Empty where
+/// that was not simulated.
+pub fn run_needs(record: &CurveRecord, screen: Screen) -> String {
+    let Some(run) = &record.run else {
         return String::new();
-    }
-    let mut told = String::new();
-    if let Some(run) = &record.run {
-        let rows = slowdowns
-            .iter()
-            .map(|&percent| run_row(record, run, percent));
-        let head = ["under `tidemark run`", "range", "of managed"];
-        told.push_str(&table(&head, rows.collect(), screen));
-    }
-    let policies = policies(record);
-    if !policies.is_empty() {
-        let titles: Vec<String> = policies.iter().map(|need| title(need)).collect();
-        let head: Vec<&str> = titles.iter().map(String::as_str).collect();
-        let rows = slowdowns.iter();
-        let rows = rows.map(|&percent| ideal_row(record, &policies, percent));
-        told.push_str(&table(&head, rows.collect(), screen));
-    }
-    for line in remarks(record).iter().chain(&words::assumptions(record)) {
+    };
+    let rows = run_slowdowns(run);
+    let rows = rows
+        .iter()
+        .map(|&percent| run_row(record, run, percent))
+        .collect();
+    let head = ["under `tidemark run`", "range", "of managed"];
+    let mut told = table(&head, rows, screen);
+    let remarks = words::run_remarks(run);
+    let terms = words::run_assumption(run, &record.trace);
+    for line in remarks.iter().chain([&terms]) {
         told.push_str(&wrapped(line, screen.columns));
     }
     told
+}
+
+/// The same under ideal policies.
+pub fn ideal_needs(record: &CurveRecord, screen: Screen) -> String {
+    let policies = policies(record);
+    let Some(first) = policies.first() else {
+        return String::new();
+    };
+    let titles: Vec<String> = policies.iter().map(|need| title(need)).collect();
+    let head: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let slowdowns = ideal_slowdowns(record);
+    let rows = slowdowns.iter();
+    let rows = rows.map(|&percent| ideal_row(record, &policies, percent));
+    let mut told = table(&head, rows.collect(), screen);
+    let assumption = words::assumption(first, &record.trace);
+    for line in remarks(record).iter().chain([&assumption]) {
+        told.push_str(&wrapped(line, screen.columns));
+    }
+    told
+}
+
+/// Both.
+pub fn needs(record: &CurveRecord, screen: Screen) -> String {
+    let (run, ideal) = (run_needs(record, screen), ideal_needs(record, screen));
+    let between = match run.is_empty() || ideal.is_empty() {
+        true => "",
+        false => "\n",
+    };
+    format!("{run}{between}{ideal}")
 }
 
 /// A table with the slow-down in front, and an empty line behind.
@@ -50,14 +69,23 @@ fn table(head: &[&str], rows: Vec<Vec<String>>, screen: Screen) -> String {
     )
 }
 
-/// Every slow-down that was asked for, rising.
-fn slowdowns(record: &CurveRecord) -> Vec<f64> {
-    let ideal = record.needs.iter().map(|need| need.slowdown_percent_max);
-    let run = record.run.iter().flat_map(|run| {
-        let met = run.needs.iter().map(|need| need.slowdown_percent_max);
-        met.chain(run.slowdowns_percent_unmet.iter().copied())
-    });
-    let mut all: Vec<f64> = ideal.chain(run).collect();
+/// Every slow-down that was asked for under `tidemark run`, rising.
+fn run_slowdowns(run: &RunNeeds) -> Vec<f64> {
+    let met = run.needs.iter().map(|need| need.slowdown_percent_max);
+    let others = run
+        .slowdowns_percent_unmet
+        .iter()
+        .chain(&run.slowdowns_percent_short);
+    rising(met.chain(others.copied()))
+}
+
+/// The same under ideal policies.
+fn ideal_slowdowns(record: &CurveRecord) -> Vec<f64> {
+    rising(record.needs.iter().map(|need| need.slowdown_percent_max))
+}
+
+fn rising(percents: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut all: Vec<f64> = percents.collect();
     all.sort_by(f64::total_cmp);
     all.dedup();
     all
@@ -83,17 +111,17 @@ fn run_row(record: &CurveRecord, run: &RunNeeds, percent: f64) -> Vec<String> {
     let need = needs.find(|need| need.slowdown_percent_max == percent);
     let cells = match need {
         Some(need) => {
-            let share = need.pages as f64 * 100.0 / run.footprint_pages.max(1) as f64;
+            let share = words::run_share(need, run);
             [
                 amount(need.bytes, need.is_at_most),
                 words::run_range(need, &record.trace),
                 format!("{} %", numbers::digits(share)),
             ]
         }
-        None if run.slowdowns_percent_unmet.contains(&percent) => {
-            [NONE, BLANK, BLANK].map(Into::into)
+        None if run.slowdowns_percent_short.contains(&percent) => {
+            [words::TOO_SHORT, BLANK, BLANK].map(Into::into)
         }
-        None => [BLANK; 3].map(Into::into),
+        None => [words::NONE, BLANK, BLANK].map(Into::into),
     };
     [slower(percent)].into_iter().chain(cells).collect()
 }
@@ -117,23 +145,15 @@ fn amount(bytes: u64, is_at_most: bool) -> String {
     format!("{sign}{}", text::bytes(bytes))
 }
 
-/// The meaning of the signs and words in the tables, of those that are there.
+/// The meaning of the signs in the table of ideal policies, of those that are there.
 fn remarks(record: &CurveRecord) -> Vec<String> {
-    let of_run = |run: &RunNeeds| run.needs.iter().any(|need| need.is_at_most);
-    let is_at_most =
-        record.run.as_ref().is_some_and(of_run) || record.needs.iter().any(|need| need.is_at_most);
-    let mut run = record.run.iter();
-    let is_unmet = run.any(|run| !run.slowdowns_percent_unmet.is_empty());
     let varying = policies(record)
         .into_iter()
         .filter(|need| need.window.is_some());
     let varying: Vec<String> = varying.map(|need| words::policy(&need.policy)).collect();
     let mut remarks = vec![];
-    if is_at_most {
-        remarks.push("≤: so much is enough, and less may be; this trace can't tell.".into());
-    }
-    if is_unmet {
-        remarks.push("none: no amount of memory will do, not even room for all of it.".into());
+    if record.needs.iter().any(|need| need.is_at_most) {
+        remarks.push(words::AT_MOST.into());
     }
     if !varying.is_empty() {
         let named = varying.join(", ");

@@ -116,15 +116,19 @@ pub fn curves() -> CurveRecord {
 /// Two bounds that are kept under `tidemark run`, and one that is not.
 fn run_needs() -> RunNeeds {
     RunNeeds {
-        policy: "tidemark".into(),
+        policy: "mach86".into(),
+        store: "compressed+file".into(),
+        compression: "ratio 3".into(),
         disk: "measured".into(),
         fault_ns: 12_400,
         time_unit_ns: 0.12,
         time_unit_source: UnitSource::Measured,
         native_ns: 1_630_000_000,
+        start_ns: 20_000_000,
         footprint_pages: 8_400,
         slowdown_percent_least: Some(2.31),
         slowdowns_percent_unmet: vec![1.0],
+        slowdowns_percent_short: vec![0.1],
         needs: vec![
             RunNeed {
                 slowdown_percent_max: 10.0,

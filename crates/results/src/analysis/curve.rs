@@ -121,6 +121,12 @@ pub struct Need {
 pub struct RunNeeds {
     /// The policy.
     pub policy: String,
+    /// The store: where pages go that leave.
+    #[serde(default)]
+    pub store: String,
+    /// The sizes to which pages compress, as they were assumed.
+    #[serde(default)]
+    pub compression: String,
     /// The disk that is swapped to.
     pub disk: String,
     /// The assumed cost of a fault, in nanoseconds.
@@ -131,6 +137,9 @@ pub struct RunNeeds {
     pub time_unit_source: UnitSource,
     /// The time of the program by itself, in nanoseconds.
     pub native_ns: u64,
+    /// The time that it takes to start, beyond that, in any amount of memory.
+    #[serde(default)]
+    pub start_ns: u64,
     /// The pages of managed memory that the program uses, those of each process apart.
     pub footprint_pages: u64,
     /// The slow-down with all the memory that it uses, in percent; none if that is more
@@ -140,6 +149,10 @@ pub struct RunNeeds {
     /// The bounds that no size of memory keeps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowdowns_percent_unmet: Vec<f64>,
+    /// The bounds for which the program is too short: what it may take longer is less than the
+    /// chance in what it takes to start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slowdowns_percent_short: Vec<f64>,
     /// The answers, bounds rising.
     pub needs: Vec<RunNeed>,
 }
