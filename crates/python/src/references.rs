@@ -268,6 +268,7 @@ pub fn restore(
         times: times.to_vec(),
         page_count: count,
         names: names.collect(),
+        common: std::collections::BTreeMap::new(),
         departures: collect_departures(before, departed),
         alive_max: count,
         page_bytes,
