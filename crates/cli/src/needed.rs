@@ -40,7 +40,7 @@ pub struct Assuming {
     /// `tidemark doctor --calibrate` measured here, or else ssd)
     #[arg(long, value_name = "DISK")]
     disk: Option<String>,
-    /// How well its pages compress under `tidemark run`: so many in one (`2.5`), or as in a run
+    /// The compression of its pages under `tidemark run`: a ratio (`2.5`), or as in a run
     /// that wrote these `--stats` (default: 3)
     #[arg(long, value_name = "RATIO|FILE")]
     compressed: Option<String>,

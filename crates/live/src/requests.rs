@@ -67,7 +67,8 @@ pub enum Ask {
         /// Size in bytes.
         bytes: usize,
     },
-    /// A private anonymous mapping has been made, or has grown: take over what of it can be managed.
+    /// A private anonymous mapping has been made, or has grown: take over what of it can be
+    /// managed.
     Look {
         /// First address.
         start: usize,

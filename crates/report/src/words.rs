@@ -111,7 +111,7 @@ pub const TOO_SHORT: &str = "too short to tell";
 /// The meaning of the sign before an amount.
 pub const AT_MOST: &str = "≤: this much is enough, and less may be; this trace can't tell.";
 
-/// What the words and signs of the answers under `tidemark run` mean, of those that are there.
+/// The meaning of the words and signs of the answers under `tidemark run` that are there.
 pub fn run_remarks(run: &RunNeeds) -> Vec<String> {
     let mut remarks = vec![];
     if !run.slowdowns_percent_short.is_empty() {
@@ -147,7 +147,7 @@ pub fn run_remarks(run: &RunNeeds) -> Vec<String> {
     remarks
 }
 
-/// How much longer a program takes under `tidemark run` in ample memory.
+/// The time that a program takes longer under `tidemark run` in ample memory.
 fn run_least(run: &RunNeeds) -> String {
     match run.slowdown_percent_least {
         None => "several times as long".into(),
@@ -163,7 +163,7 @@ fn longer(percent: f64) -> String {
     }
 }
 
-/// What the answers under `tidemark run` assume.
+/// The assumptions of the answers under `tidemark run`.
 pub fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
     let disk = match run.disk.as_str() {
         "measured" => "the one that was measured here",
@@ -337,7 +337,7 @@ pub fn shortened(text: &str, length: usize) -> String {
     cut
 }
 
-/// What the answers under ideal policies assume.
+/// The assumptions of the answers under ideal policies.
 pub fn assumption(need: &Need, trace: &TraceFacts) -> String {
     format!(
         "Ideal: nothing costs time but page-ins, {} each ({}). First touches are not counted: they \

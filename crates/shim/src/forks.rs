@@ -1,4 +1,5 @@
-//! Forks: by the C library's `fork` and `_Fork`, by `clone`, and by system calls made with `syscall`.
+//! Forks: by the C library's `fork` and `_Fork`, by `clone`, and by system calls made with
+//! `syscall`.
 //!
 //! The engine is [at rest](hooks::quiesce) for the time of the system call alone, and the child has
 //! an engine before anything else runs there. What makes its system call with an instruction of its

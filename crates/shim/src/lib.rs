@@ -5,7 +5,8 @@
 //! does nothing at all.
 //!
 //! - [`hooks`] sees what must be known at once, and falls through to the original; [`sites`] are
-//!   where the C library calls the kernel by itself, [`growth`] is memory that comes in small steps,
+//!   where the C library calls the kernel by itself, [`growth`] is memory that comes in small
+//!   steps,
 //!   [`forks`] the ways to fork, [`ends`] those to leave one's memory, [`spaces`] those to enter
 //!   namespaces, [`filters`] those that forbid calls.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
@@ -229,7 +230,8 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Starts the engine's thread, at `entry`, and waits until it works or has given up, or for `limit`.
+/// Starts the engine's thread, at `entry`, and waits until it works or has given up, or for
+/// `limit`.
 ///
 /// # Safety
 /// The stack slots are filled in and free.

@@ -134,7 +134,8 @@ pub unsafe extern "C" fn mremap(
     note_error(answer) as *mut c_void
 }
 
-/// Moves a range of several mappings, one by one. Linux 6.17 and later do so in one call, but not if
+/// Moves a range of several mappings, one by one. Linux 6.17 and later do so in one call, but not
+/// if
 /// one of them is registered with a userfaultfd; those before that have been moved by then. `None`
 /// if there is no telling which mappings these are.
 fn move_parts(start: usize, bytes: usize, flags: c_int, place: usize) -> Option<c_long> {

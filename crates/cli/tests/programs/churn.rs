@@ -24,7 +24,7 @@ struct Kind {
     store: &'static str,
     memory: &'static str,
     threads: u32,
-    /// What it fills at most.
+    /// The most that it fills.
     mebibytes: u32,
     /// Far more than there is memory for.
     is_tight: bool,

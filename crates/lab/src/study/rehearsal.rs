@@ -283,7 +283,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// What is told of a program whatever comes out.
+    /// The part of the answer that is told whatever comes out.
     fn terms(&self) -> RunNeeds {
         let order = self.order;
         RunNeeds {

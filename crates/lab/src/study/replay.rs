@@ -553,7 +553,7 @@ struct Best {
 }
 
 impl Merged {
-    /// What is needed to tell the optimum of so many copies in any memory. Their references are
+    /// The facts that tell the optimum of so many copies in any memory. Their references are
     /// written out side by side. Of too many, each copy has an equal share of what is not common.
     fn best(&self, copies: u32) -> Best {
         let length = self.pages.len().saturating_mul(copies as usize);

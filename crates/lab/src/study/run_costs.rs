@@ -30,7 +30,8 @@ pub const ENGINE_BYTES: u64 = 450 << 10;
 pub const ENGINE_PAGE_BYTES: u64 = 180;
 /// The part of what a process has beside its frames that does not count.
 pub const BESIDE_FREE_BYTES: u64 = 2 << 20;
-/// What programs take longer live for want of memory, over what they do in the lab: their own
+/// The time that programs take longer live for want of memory, over what they do in the lab:
+/// their own
 /// instructions find caches cold after each fault, which the lab does not know of. Answers take it
 /// for granted.
 pub const LIVE_OVER_LAB: f64 = 1.5;

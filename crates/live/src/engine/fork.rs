@@ -6,30 +6,40 @@
 //! the C library by then (see `sites` in the preload library), so that it needs no thread that may
 //! wait for a page. The child has an engine of its own before anything else runs there.
 //!
-//! | meanwhile | in the parent | in the child |
-//! | --- | --- | --- |
-//! | a fault of another thread | waits for the end of the fork | its thread does not exist |
-//! | a fault of the thread that forks (its stack is managed) | served from the tables, noted in `aside` | what is there is taken over |
-//! | a page on its way in or out | none: the rest begins when all have arrived | none |
-//! | `munmap`, `mremap` that returned before the fork | told of before or during the rest: `held` | the same copy of `held`, applied first |
-//! | one that has not returned | its thread waits until the message is read, after the fork | what is mapped there tells: the rest is forgotten |
-//! | `madvise` that returned before the fork | `held` | the same copy of `held`: reads as zeros |
-//! | one that has not returned | as natively: before or after, page by page | likewise |
-//! | `mmap`, `brk` | return when the fork is over | not in use yet: found as new memory |
-//! | `mprotect` | tells nothing, and moves nothing | likewise |
-//! | another `fork`, `clone` without `CLONE_VM` | begins when this one is over | its thread does not exist |
-//! | `vfork`, `posix_spawn`, `exec` | need no engine, and go on | none of its |
-//! | a transfer that does not end, a change under way | the fork waits for it | |
-//! | no record for the child | the fork fails with `EAGAIN` | |
-//! | no engine in the child | | all its pages are brought back, or it is ended with a line |
+//! Meanwhile, that is from the beginning of the rest to the end of the system call:
+//!
+//! - **A fault of another thread** waits. In the child its thread does not exist.
+//! - **A fault of the thread that forks**, whose stack may be managed, is served from the tables
+//!   and
+//!   noted in `aside`. The child takes over what is there.
+//! - **A page on its way in or out**: there is none. The rest begins when all have arrived, however
+//!   long that takes.
+//! - **`munmap` and `mremap` that returned before the fork** were told of before, or are in
+//!   `held`. The
+//!   child applies its own copy of that first.
+//! - **Those that have not returned** wait for their message to be read, after the fork. In the
+//!   child what is mapped tells: the rest is forgotten.
+//! - **`madvise` that returned before the fork** was told of before, or is in `held`: the range
+//!   reads
+//!   as zeros on both sides. One that has not returned counts or does not, as natively.
+//! - **`mmap`, `brk` and moves** return when the fork is over: what they made is not in use yet
+//!   in the
+//!   child, which finds it as new memory.
+//! - **`mprotect`** tells nothing and moves nothing.
+//! - **Another `fork`, or `clone` without `CLONE_VM`**, begins when this one is over.
+//! - **`vfork`, `posix_spawn`, `exec`** need no engine, and go on.
+//! - **No record for the child**: the fork fails with `EAGAIN`.
+//! - **No engine in the child**: all its pages are brought back, or it is ended with a line.
 //!
 //! The kernel holds a fork until the engine has read of it. What else is read before that may have
-//! happened before the fork or after, and is kept in `held`: what the child's copy of that holds was
+//! happened before the fork or after, and is kept in `held`: what the child's copy of that holds
+//! was
 //! read before the copy was made.
 //!
 //! # Invariants
 //! 1. At rest only `aside`, `held` and the faults that have arrived change, by appending within
-//!    their capacity: the heap's lock is the forking thread's. A page is in `aside` before it can be
+//!    their capacity: the heap's lock is the forking thread's. A page is in `aside` before it
+//!    can be
 //!    present.
 //! 2. Memory is not copied in one moment: an entry of `held` counts if its own number says so.
 //! 3. The child's record, and its share in every slot, exist before the fork.
@@ -79,7 +89,7 @@ pub(super) struct Freeze {
     aside: Vec<usize>,
     /// Changes of the address space that were read while frozen.
     held: Box<[Held]>,
-    /// How many there are.
+    /// The number of them.
     held_count: usize,
     /// The number of this rest: the entries of earlier ones have others.
     number: u64,
@@ -176,7 +186,7 @@ impl Engine {
         // What was touched before the fork stands before what the child touches.
         self.publish_samples();
         self.publish();
-        while !(self.settle_changes() && !self.machine.is_changing()) {
+        while !self.settle_changes() || self.machine.is_changing() {
             std::thread::sleep(QUIET_PAUSE);
         }
         self.waiting.requeue_all();

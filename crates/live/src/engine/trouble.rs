@@ -30,7 +30,8 @@ pub enum Trouble {
     Library {
         /// Its name.
         function: &'static std::ffi::CStr,
-        /// `NOENT`: it is not there, or holds no such call. Else the reason why it can't be changed.
+        /// `NOENT`: it is not there, or holds no such call. Else the reason why it can't be
+        /// changed.
         error: Errno,
     },
     /// The supervisor could not be reached.

@@ -43,7 +43,7 @@ impl Flaw {
     ];
 }
 
-/// Where the tables have a page.
+/// The place at which the tables have a page.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Place {
     #[default]
@@ -63,7 +63,7 @@ pub struct Engine {
     pub table: [Place; PAGES],
     /// Faults that were read.
     pub arrived: Vec<(Page, Thread)>,
-    /// What was moved to where something else is still known to be.
+    /// Memory that was moved to where something else is still known to be.
     pub late: Vec<(Page, Place, bool)>,
     /// The pages that were moved away, whose unmapping is still to be told of.
     pub owed: Vec<Page>,
@@ -195,7 +195,8 @@ impl Engine {
         }
     }
 
-    /// What a touch would find, with no one else at work. `None`: it would wait for ever.
+    /// The contents that a touch would find, with no one else at work. `None`: it would wait for
+    /// ever.
     pub fn look(&self, kernel: &Kernel, page: Page) -> Option<Content> {
         match (kernel.present[page], self.table[page]) {
             (Some(content), _) => Some(content),

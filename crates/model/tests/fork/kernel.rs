@@ -28,7 +28,7 @@ pub struct Kernel {
     /// The number of changes under way: from before each until its thread has heard that its
     /// message was read. While there are any, nothing moves in or out.
     pub changing: u8,
-    /// What is to be read, and the threads that wait until it is.
+    /// The messages to be read, and the threads that wait until it is.
     pub events: Vec<(Event, Thread)>,
     /// The same of faults, which are read first.
     pub faults: Vec<(Page, Thread)>,
@@ -66,7 +66,7 @@ impl Kernel {
         self.unmap(from);
     }
 
-    /// What a forked child has, whose pages no engine is told of yet.
+    /// The memory of a forked child, of whose pages no engine is told of yet.
     pub fn copy(&self) -> Kernel {
         Kernel {
             is_mapped: self.is_mapped,

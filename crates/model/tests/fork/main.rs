@@ -5,7 +5,8 @@
 //! [`kernel`] is one side, [`engine`] the other, [`world`] has the steps and the law. Each rule of
 //! the engine is left out once ([`Flaw`]): the exploration must then find a fault.
 //!
-//! Left out are rights, files, pages that MADV_FREE empties later, and how pages leave: in one step.
+//! Left out are rights, files, pages that MADV_FREE empties later, and how pages leave: in one
+//! step.
 #![forbid(unsafe_code)]
 
 mod engine;
@@ -105,7 +106,7 @@ fn scripts(thread: usize, length: usize) -> Vec<Vec<Op>> {
     scripts.into_iter().map(|(script, _)| script).collect()
 }
 
-/// What a thread can do that has these pages, and what it has then.
+/// The operations of a thread that has these pages, and what it has then.
 fn operations(held: &[Page], content: Content) -> Vec<(Op, Vec<Page>)> {
     let free = [OWN[0], OWN[1], VACANT]
         .into_iter()
@@ -127,7 +128,7 @@ fn operations(held: &[Page], content: Content) -> Vec<(Op, Vec<Page>)> {
     found
 }
 
-/// What is tried.
+/// The scripts that are tried.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
     /// The numbers of operations of the two threads.

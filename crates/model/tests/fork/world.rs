@@ -14,7 +14,7 @@ pub const THREADS: usize = 3;
 /// The stage of an operation that is done, and has not returned.
 const RETURNING: u8 = 9;
 
-/// What a thread does.
+/// An operation of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Op {
     Read(Page),
@@ -36,7 +36,7 @@ pub enum Order {
     EngineFirst,
 }
 
-/// What is explored.
+/// The scope of an exploration.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The pages that are there at first.
@@ -46,7 +46,7 @@ pub struct Case {
     pub flaw: Option<Flaw>,
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
     Thread(Thread),
@@ -66,7 +66,7 @@ pub enum Step {
 struct Progress {
     /// The operations that have returned.
     returned: usize,
-    /// How far the next one is.
+    /// The progress of the next one.
     stage: u8,
     /// For the engine.
     waits: bool,
@@ -92,7 +92,7 @@ pub struct State {
     forking: Option<Thread>,
     is_rest_asked: bool,
     is_thaw_asked: bool,
-    /// What has been copied of a fork under way. No mapping changes then.
+    /// The parts of a fork under way that have been copied. No mapping changes then.
     copied: Option<Half>,
 }
 

@@ -38,7 +38,7 @@ pub fn needs(record: &CurveRecord) -> String {
     html
 }
 
-/// What ideal policies need: a column each, and a row for each slow-down.
+/// The memory that ideal policies need: a column each, and a row for each slow-down.
 fn ideal(record: &CurveRecord) -> (Vec<String>, Vec<Vec<String>>) {
     let mut policies: Vec<&str> = vec![];
     let mut bounds: Vec<f64> = vec![];
