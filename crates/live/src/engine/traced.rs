@@ -12,7 +12,7 @@ use tidemark_core::time::Time;
 use super::trouble::pid;
 use super::{Engine, page_of, pages_in, say};
 use crate::shared::Counter;
-use crate::sys::{PAGE, status};
+use crate::sys::{PAGE, program, status};
 
 /// The interval at which it is looked whether there is a debugger, ...
 const LOOK_NS: u64 = 200_000_000;
@@ -22,6 +22,8 @@ const SEEN_NS: u64 = 60_000_000_000;
 const PAGES_AT_ONCE: usize = 64;
 /// ... and the pause between.
 const PAUSE_NS: u64 = 200_000;
+/// The most pages, used or not, that are gone through for this: a tenth of a second.
+const WALKED_PAGES_MAX: u64 = 4 << 20;
 /// The part of what is brought in that must be free beside it, ...
 const ROOM_PART: u64 = 16;
 /// ... and the least.
@@ -48,7 +50,9 @@ impl Engine {
             return;
         }
         self.traced.next_look = now.after_ns(LOOK_NS);
-        let tracer = status::tracer().filter(|tracer| *tracer != 0);
+        // A leak checker is a process that shares the memory, and sees all.
+        let is_other = |tracer: &u32| *tracer != 0 && !program::shares_memory_with(*tracer);
+        let tracer = status::tracer().filter(is_other);
         if tracer.is_some() {
             self.traced.until = Some(now.after_ns(SEEN_NS));
         }
@@ -76,12 +80,15 @@ impl Engine {
     fn plan_bringing(&mut self, tracer: Option<u32>) {
         let others = u64::from(self.beside) + self.resident_in_others();
         let wanted = |pages: u64| others + pages + (pages / ROOM_PART).max(ROOM_PAGES);
-        let (known, away, runs) = self.collect_away();
         let whole: u64 = self
             .managed
             .iter()
             .map(|(start, end)| pages_in(start, end))
             .sum();
+        if whole > WALKED_PAGES_MAX {
+            return;
+        }
+        let (known, away, runs) = self.collect_away();
         let total = self.shared.frames_total();
         if wanted(whole) <= total {
             // A debugger can't see what was never touched, either, nor what lies beside it.

@@ -194,11 +194,20 @@ pub fn await_end(limit_ns: u64) -> bool {
 /// Returns true if the program's process has other memory by now: it has executed another program.
 /// `None` if it can't be told. Engine only.
 pub fn has_other_memory() -> Option<bool> {
+    differs_from(number())
+}
+
+/// Returns true if a process shares the engine's memory.
+pub fn shares_memory_with(process: u32) -> bool {
+    differs_from(process) == Some(false)
+}
+
+fn differs_from(process: u32) -> Option<bool> {
     /// `KCMP_VM` of the kernel's `include/uapi/linux/kcmp.h`.
     const MEMORY: i32 = 1;
-    let (own, program) = (own(), number());
+    let own = own();
     // SAFETY: takes no pointers.
-    let answer = unsafe { libc::syscall(libc::SYS_kcmp, own, program, MEMORY, 0usize, 0usize) };
+    let answer = unsafe { libc::syscall(libc::SYS_kcmp, own, process, MEMORY, 0usize, 0usize) };
     (answer >= 0).then_some(answer != 0)
 }
 
