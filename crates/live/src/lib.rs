@@ -23,11 +23,9 @@
 //! # Locks
 //! In this order: one that is held is never held while one above it is taken.
 //!
-//! 1. **Forks** (`shim/hooks.rs`, `FORK_LOCK`): of the program's threads, from before a fork, or a
-//!    call that the kernel permits to one thread alone, to its end. Its holder asks the engine and
-//!    waits; threads that map memory wait until it is free. The engine never takes it. A thread
-//!    that
-//!    forks by the C library has that one's locks by then.
+//! 1. **Forks** (`shim/hooks.rs`, `FORK_LOCK`): of the program's threads, from before a fork to its
+//!    end. Its holder asks the engine and waits; threads that map memory wait until it is free. The
+//!    engine never takes it. A thread that forks by the C library has that one's locks by then.
 //! 2. **The engine** (`shim/lib.rs`, `LOCK`, an [`engine::Lock`]): for one turn of the engine, or
 //!    one step of a fault that its own thread serves. A sleep, and a wait for the store in the
 //!    course of serving, come after it is given back; what the engine waits for under it (the end
@@ -36,8 +34,7 @@
 //! 3. **The workers' queue** ([`sys::workers`]): to put one transfer in, or to take one out. The
 //!    transfer itself is made without it.
 //! 4. **The list of policy modules** (`plugin/shelf.rs`): to look one up.
-//! 5. **The heap** (`shim/heap.rs`): inside the allocator, which takes no other, and by a thread
-//! that
+//! 5. **The heap** (`shim/heap.rs`): inside the allocator, which takes no other, and by a thread that
 //!    forks, from the engine's rest to the end of the system call.
 //!
 //! Beside the order, since neither is held while another is taken: the file of a layout

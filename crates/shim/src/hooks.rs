@@ -50,7 +50,7 @@ pub unsafe extern "C" fn mmap(
     offset: i64,
 ) -> *mut c_void {
     let answer = map(start as usize, bytes, rights, flags, file, offset);
-    if answer >= 0 || answer < -4095 {
+    if !(-4095..0).contains(&answer) {
         announce(answer as usize, bytes, rights, flags);
     }
     note_error(answer) as *mut c_void
@@ -83,7 +83,7 @@ pub(crate) extern "C" fn map_at_site(
     offset: i64,
 ) -> c_long {
     let answer = map(start, bytes, rights, flags, file, offset);
-    if (answer >= 0 || answer < -4095) && flags & libc::MAP_STACK == 0 {
+    if !(-4095..0).contains(&answer) && flags & libc::MAP_STACK == 0 {
         announce(answer as usize, bytes, rights, flags);
     }
     answer

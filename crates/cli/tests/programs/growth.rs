@@ -4,9 +4,8 @@ use super::built::{BOTH, Built};
 
 /// Fills 64 MiB, and tells the most memory that it had: frames, and what the engine has itself.
 const SOURCE: &str = include_str!("growth.c");
-/// The budget of these runs, and what else there may be of a process: 16 MiB are allowed; the
-/// engine
-/// takes less than 4.
+/// The budget of these runs, and what else there may be of a process: 16 MiB are allowed, and the
+/// engine takes less than 4.
 const MIB_MOST: u64 = 8 + 6;
 
 #[test]

@@ -274,7 +274,7 @@ mod tests {
             };
             assert!(fs::write(&kept, "lost").is_err());
             assert!(fs::remove_file(&kept).is_err());
-            assert!(fs::set_permissions(&kept, fs::Permissions::from_mode(0)).is_err());
+            assert!(fs::set_permissions(&kept, fs::Permissions::from_mode(0o000)).is_err());
             assert!(
                 TcpStream::connect("127.0.0.1:1")
                     .is_err_and(|error| { error.kind() == io::ErrorKind::PermissionDenied })
