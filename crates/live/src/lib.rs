@@ -34,8 +34,8 @@
 //! 3. **The workers' queue** ([`sys::workers`]): to put one transfer in, or to take one out. The
 //!    transfer itself is made without it.
 //! 4. **The list of policy modules** (`plugin/shelf.rs`): to look one up.
-//! 5. **The heap** (`shim/heap.rs`): inside the allocator, which takes no other, and by a thread that
-//!    forks, from the engine's rest to the end of the system call.
+//! 5. **The heap** (`shim/heap.rs`): inside the allocator, which takes no other, and by a thread
+//!    that forks, from the engine's rest to the end of the system call.
 //!
 //! Beside the order, since neither is held while another is taken: the file of a layout
 //! (`shim/layout.rs`), in the constructor and at the program's exit; and the word of the first
