@@ -15,7 +15,7 @@ use tidemark_core::time::Time;
 
 use crate::ranges::Ranges;
 use crate::sys::maps::{Area, Kind, Maps};
-use crate::sys::{Errno, memory, reserve, thread};
+use crate::sys::{Errno, PAGE, memory, reserve, thread};
 
 /// Zeroed data at the end of a loaded file is passed through up to this size: it belongs to the C
 /// library and its like, which the engine itself may need.
@@ -171,12 +171,21 @@ impl Scanner {
     }
 
     /// The mappings in `start..end`, whole, that are not passed through for what they are: parts
-    /// would be two mappings to the kernel, and some calls refuse to work on several.
+    /// would be two mappings to the kernel, and some calls refuse to work on several. Of one that
+    /// begins with what is passed through, the data of a file or a stack, it is the part.
     pub fn collect_manageable(&mut self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let (mut found, mut at) = (Vec::new(), start);
         while let Some(area) = self.find_next(at).filter(|area| area.start < end) {
             if is_plain(area) {
-                found.push((area.start, area.end));
+                let below = self.find_next(area.start - PAGE);
+                let is_alone = below.is_none_or(|below| {
+                    let is_beside = below.start < area.start && below.end == area.start;
+                    !is_beside || below.kind != Kind::File && !is_without_rights(below)
+                });
+                found.push(match is_alone {
+                    true => (area.start, area.end),
+                    false => (area.start.max(start), area.end.min(end)),
+                });
             }
             at = area.end;
         }
