@@ -539,7 +539,8 @@ fn close_parents_files() {
     }
 }
 
-/// Puts this library's own data among the ranges that are never managed.
+/// Puts this library's own data among the ranges that are never managed, and that of the C library
+/// and of the dynamic linker, whose functions the engine calls.
 fn exclude_own_data() {
     unsafe extern "C" fn visit(
         object: *mut libc::dl_phdr_info,
@@ -555,6 +556,9 @@ fn exclude_own_data() {
             )
         };
         let own = &raw const REQUESTS as usize;
+        // SAFETY: asks for a number.
+        let linker = unsafe { libc::getauxval(libc::AT_BASE) } as usize;
+        let function = libc::dl_iterate_phdr as *const () as usize;
         let loaded = headers
             .1
             .iter()
@@ -566,14 +570,16 @@ fn exclude_own_data() {
                 (start + header.p_memsz as usize).next_multiple_of(4096),
             )
         });
-        if ranges
-            .clone()
-            .any(|(start, end)| (start..end).contains(&own))
-        {
-            for (start, end) in ranges {
-                memory::add_own(start, end - start);
-            }
-            return 1;
+        let holds = |at: usize| {
+            let mut ranges = ranges.clone();
+            ranges.any(|(start, end)| (start..end).contains(&at))
+        };
+        if holds(own) {
+            ranges.for_each(|(start, end)| memory::add_own(start, end - start));
+        } else if headers.0 == linker || holds(function) {
+            let first = ranges.clone().map(|(start, _)| start).min().unwrap_or(0);
+            let end = ranges.map(|(_, end)| end).max().unwrap_or(0);
+            memory::add_needed(first, end - first);
         }
         0
     }

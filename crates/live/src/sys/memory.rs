@@ -21,12 +21,21 @@ struct Range {
     end: AtomicUsize,
 }
 
-static OWN: [Range; RANGES_MAX] = [const {
-    Range {
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
+static OWN: [Range; RANGES_MAX] = [const { Range::new() }; RANGES_MAX];
+
+/// The ranges that the engine needs and that are the program's as well: the data of the C library
+/// and of the dynamic linker. Other mappings may lie so close that the kernel makes one of both.
+static NEEDED: [Range; NEEDED_MAX] = [const { Range::new() }; NEEDED_MAX];
+const NEEDED_MAX: usize = 4;
+
+impl Range {
+    const fn new() -> Range {
+        Range {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+        }
     }
-}; RANGES_MAX];
+}
 
 /// A mapping that belongs to the engine. Given back when dropped.
 #[derive(Debug)]
@@ -203,11 +212,25 @@ pub fn overlaps_own(start: usize, end: usize) -> bool {
 
 /// The ranges of the engine's own memory, in no order.
 pub fn own_ranges() -> impl Iterator<Item = (usize, usize)> {
-    OWN.iter().filter_map(|range| {
+    ranges_of(&OWN)
+}
+
+fn ranges_of(table: &'static [Range]) -> impl Iterator<Item = (usize, usize)> {
+    table.iter().filter_map(|range| {
         let start = range.start.load(Ordering::Acquire);
         let end = range.end.load(Ordering::Acquire);
         (start != 0 && end > start).then_some((start, end))
     })
+}
+
+/// The ranges that must never be managed, in no order: own ones, and [needed](add_needed) ones.
+pub fn kept_ranges() -> impl Iterator<Item = (usize, usize)> {
+    own_ranges().chain(ranges_of(&NEEDED))
+}
+
+/// Adds a range that must never be managed, and is not the engine's own.
+pub fn add_needed(start: usize, bytes: usize) {
+    add_to(&NEEDED, start, bytes);
 }
 
 /// Adds a range to the table of own ranges: memory that must never be managed. It stays there.
@@ -215,7 +238,11 @@ pub fn own_ranges() -> impl Iterator<Item = (usize, usize)> {
 /// # Panics
 /// If the table is full: more ranges than this crate ever makes.
 pub fn add_own(start: usize, bytes: usize) {
-    for range in &OWN {
+    add_to(&OWN, start, bytes);
+}
+
+fn add_to(table: &[Range], start: usize, bytes: usize) {
+    for range in table {
         if range
             .start
             .compare_exchange(0, start, Ordering::AcqRel, Ordering::Relaxed)
@@ -225,7 +252,7 @@ pub fn add_own(start: usize, bytes: usize) {
             return;
         }
     }
-    panic!("own ranges: {RANGES_MAX} are in use");
+    panic!("ranges that are never managed: {} are in use", table.len());
 }
 
 /// A table of plain numbers in own memory: zeroed, and committed only where it is touched.
