@@ -10,7 +10,7 @@ use super::trouble::say;
 use super::{Engine, now};
 use crate::control;
 use crate::meters::{self, Metered};
-use crate::shared::Counter;
+use crate::shared::{Counter, State};
 use crate::store::Tally;
 use crate::store::compressed::Compressed;
 use crate::sys::memory;
@@ -86,7 +86,10 @@ impl Engine {
         }
         let resident = u64::from(self.frames_charged());
         if record.counter(Counter::FramesResident).load(Relaxed) != resident {
-            record.set_resident(resident);
+            // A process that has ended has given its record back before its engine leaves.
+            if record.pid() == self.own_process && record.state() == State::Running {
+                record.set_resident(resident);
+            }
         }
         record.set_understood(self.budget);
         self.look_for_shortage();
