@@ -269,7 +269,7 @@ impl Scanner {
             .retain(|known| known.end <= start || end <= known.start);
     }
 
-    /// The parts of `start..end` that are neither the engine's own or needed by it, nor passed through.
+    /// The parts of `start..end` that are neither kept for the engine nor passed through.
     pub fn collect_free(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let mut taken = Ranges::new();
         for (own_start, own_end) in memory::kept_ranges() {
