@@ -26,7 +26,7 @@ use super::neighbours::Neighbours;
 use super::{Engine, Trouble, address_of, time_ns};
 use crate::reference_log::{LogWriter, monotonic_ns};
 use crate::sys::maps::Kind;
-use crate::sys::{memory, thread};
+use crate::sys::{memory, program, thread};
 
 /// Pages moved out in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 2048;
@@ -151,8 +151,8 @@ impl Sampling {
             return self.time;
         }
         self.is_told = true;
-        let (all_ns, own_ns) = (time_ns(ClockId::ProcessCPUTime), own_time_ns());
-        self.time = self.time.max(all_ns.saturating_sub(own_ns));
+        let (program_ns, own_ns) = (program::processor_ns(), own_time_ns());
+        self.time = self.time.max(program_ns);
         self.book(own_ns);
         self.time
     }
