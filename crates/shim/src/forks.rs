@@ -111,7 +111,10 @@ extern "C" fn run_clone_start(clone_start: *mut c_void) -> c_int {
     // SAFETY: `clone` above made it, and waits in the parent's copy only.
     let clone_start = unsafe { clone_start.cast::<CloneStart>().read() };
     block_signals(clone_start.signals);
-    (clone_start.start)(clone_start.argument)
+    let status = (clone_start.start)(clone_start.argument);
+    // The C library ends the process now, and the first of a namespace takes its engine with it.
+    hooks::catch_up();
+    status
 }
 
 /// A system call that copies this process, and comes back in both.

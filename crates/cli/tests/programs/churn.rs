@@ -61,10 +61,10 @@ const KINDS: [Kind; 24] = [
     tight("file", "40M", 8, 80),
     // There is nowhere else for pages to go: what is compressed has to fit, and so has what
     // children change.
-    tight("compressed", "16M", 1, 24),
-    tight("compressed", "28M", 2, 24),
-    tight("compressed", "80M", 4, 24),
-    tight("compressed", "128M", 8, 24),
+    tight("compressed", "48M", 1, 24),
+    tight("compressed", "96M", 2, 24),
+    tight("compressed", "160M", 4, 24),
+    tight("compressed", "256M", 8, 24),
     ample("compressed+file", 1, 60),
     ample("compressed+file", 2, 60),
     ample("compressed+file", 4, 60),
@@ -165,12 +165,15 @@ fn beside(way: &str) {
     let limit = LIMIT + Duration::from_millis(milliseconds);
     for store in ["compressed+file", "file", "compressed"] {
         let mut command = Command::new(needs::tidemark());
-        command.args(["run", "--memory", "16M", "--store", store, "--"]);
+        // Without a disk what is compressed has to fit, and so has what a child begins with.
+        let memory = if store == "compressed" { "64M" } else { "16M" };
+        command.args(["run", "--memory", memory, "--store", store, "--"]);
         command
             .arg(&program.path)
             .args([way, &milliseconds.to_string()]);
-        let what =
-            format!("tidemark run --memory 16M --store {store} -- ./beside {way} {milliseconds}");
+        let what = format!(
+            "tidemark run --memory {memory} --store {store} -- ./beside {way} {milliseconds}"
+        );
         println!("{what}");
         let outcome = child::run(command, &program.scratch.join("out"), limit);
         let (said, errors) = (outcome.output_text(), outcome.errors_text());

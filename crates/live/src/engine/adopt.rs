@@ -221,8 +221,9 @@ impl Engine {
         self.gauges.set(Counter::UnmanagedBytesNow, unmanaged);
         let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesPeak));
         self.gauges.set(Counter::UnmanagedBytesPeak, most);
-        // What is locked has a line of its own.
-        self.note_unmanaged(unmanaged.saturating_sub(self.scanner.locked().bytes() as u64));
+        // What is locked, or held by the kernel, has a line of its own.
+        let told = self.scanner.locked().bytes() as u64 + self.outside.len() * PAGE_BYTES;
+        self.note_unmanaged(unmanaged.saturating_sub(told));
     }
 
     /// Says once that much memory of this process is beside the budget.
