@@ -82,7 +82,9 @@ fn locks_are_measured_in_both_modes() {
         // What a child has of its parent is not its own.
         let is_child = |process: &&Value| !process["parent"].is_null();
         let child = processes.iter().find(is_child).expect("the program forks");
-        assert!(of(child) < sum / 2, "{locks}");
+        let forks = child["locks"]["forks"]["taken"].as_u64().unwrap_or(0);
+        assert_eq!(forks, 0, "{child}");
+        assert!(of(child) < sum, "{locks}");
         assert!(told.contains("contended"), "{told}");
     }
 }
