@@ -10,21 +10,17 @@
 //!
 //! - **A fault of another thread** waits. In the child its thread does not exist.
 //! - **A fault of the thread that forks**, whose stack may be managed, is served from the tables
-//!   and
-//!   noted in `aside`. The child takes over what is there.
+//!   and noted in `aside`. The child takes over what is there.
 //! - **A page on its way in or out**: there is none. The rest begins when all have arrived, however
 //!   long that takes.
-//! - **`munmap` and `mremap` that returned before the fork** were told of before, or are in
-//!   `held`. The
-//!   child applies its own copy of that first.
+//! - **`munmap` and `mremap` that returned before the fork** were told of before, or are in `held`.
+//!   The child applies its own copy of that first.
 //! - **Those that have not returned** wait for their message to be read, after the fork. In the
 //!   child what is mapped tells: the rest is forgotten.
 //! - **`madvise` that returned before the fork** was told of before, or is in `held`: the range
-//!   reads
-//!   as zeros on both sides. One that has not returned counts or does not, as natively.
-//! - **`mmap`, `brk` and moves** return when the fork is over: what they made is not in use yet
-//!   in the
-//!   child, which finds it as new memory.
+//!   reads as zeros on both sides. One that has not returned counts or does not, as natively.
+//! - **`mmap`, `brk` and moves** return when the fork is over. What they made is not in use yet in
+//!   the child, which finds it as new memory.
 //! - **`mprotect`** tells nothing and moves nothing.
 //! - **Another `fork`, or `clone` without `CLONE_VM`**, begins when this one is over.
 //! - **`vfork`, `posix_spawn`, `exec`** need no engine, and go on.
@@ -33,20 +29,18 @@
 //!
 //! The kernel holds a fork until the engine has read of it. What else is read before that may have
 //! happened before the fork or after, and is kept in `held`: what the child's copy of that holds
-//! was
-//! read before the copy was made.
+//! was read before the copy was made.
 //!
 //! # Invariants
 //! 1. At rest only `aside`, `held` and the faults that have arrived change, by appending within
-//!    their capacity: the heap's lock is the forking thread's. A page is in `aside` before it
-//!    can be
-//!    present.
+//!    their capacity: the heap's lock is the forking thread's. A page is in `aside` before it can
+//!    be present.
 //! 2. Memory is not copied in one moment: an entry of `held` counts if its own number says so.
 //! 3. The child's record, and its share in every slot, exist before the fork.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::compiler_fence;
+use std::sync::atomic::fence;
 use std::time::Duration;
 
 use tidemark_core::driver::Driver;
@@ -58,6 +52,7 @@ use crate::machine::Probe;
 use crate::meters;
 use crate::requests::Requests;
 use crate::shared::{ProcessIndex, State};
+use crate::sys::memory::Table;
 use crate::sys::uffd::{Message, Progress, Stop};
 use crate::sys::{PAGE, signal, socket};
 
@@ -73,11 +68,8 @@ const REST_SLEEP_NS: u64 = 100_000_000;
 const REST_RETRY_NS: u64 = 1_000_000;
 /// The time that a process may take to give up the half of its frames that its child will hold.
 const HALVING_NS_MAX: u64 = 5_000_000_000;
-/// No change.
-const NOTHING_HELD: Held = Held {
-    message: Message::Unknown(0),
-    number: 0,
-};
+/// The number of words of an entry of [`Held`]: a line of the processor's cache.
+const HELD_WORDS: usize = 8;
 
 /// The state of a fork.
 pub(super) struct Freeze {
@@ -88,22 +80,69 @@ pub(super) struct Freeze {
     /// Pages that were copied to their places while frozen.
     aside: Vec<usize>,
     /// Changes of the address space that were read while frozen.
-    held: Box<[Held]>,
-    /// The number of them.
-    held_count: usize,
-    /// The number of this rest: the entries of earlier ones have others.
-    number: u64,
+    held: Held,
     /// Pages to read into.
     pub(super) page: crate::sys::memory::Mapping,
 }
 
-/// A change of the address space, and the rest in which it was read. Of a line of its own, so that
-/// a copy of memory has all of it or an older one.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
+/// Changes of the address space, and for each the rest in which it was read. Memory is taken as
+/// far as it is used. An entry lies in one line, so that a copy of memory has all of it or an older
+/// one.
 struct Held {
-    message: Message,
+    words: Table<u64>,
+    count: usize,
+    /// The number of this rest. Entries of earlier ones have others, and unused ones zero.
     number: u64,
+}
+
+impl Held {
+    fn new() -> Result<Held, crate::sys::Errno> {
+        Ok(Held {
+            words: Table::new(HELD_MAX * HELD_WORDS)?,
+            count: 0,
+            number: 1,
+        })
+    }
+
+    /// Forgets all of them, for another rest.
+    fn clear(&mut self) {
+        self.number += 1;
+        self.count = 0;
+    }
+
+    /// Appends a change.
+    fn push(&mut self, message: &Message) {
+        let (kind, from, to, bytes) = match *message {
+            Message::Remap { from, to, bytes } => (1, from, to, bytes),
+            Message::Remove { start, end } => (2, start, end, 0),
+            Message::Unmap { start, end } => (3, start, end, 0),
+            // These change nothing of the address space.
+            Message::Fault { .. } | Message::Fork { .. } | Message::Unknown(_) => return,
+        };
+        let entry = &mut self.words[self.count * HELD_WORDS..][..HELD_WORDS];
+        entry[1..5].copy_from_slice(&[kind, from as u64, to as u64, bytes as u64]);
+        fence(Release);
+        entry[0] = self.number;
+        self.count += 1;
+    }
+
+    /// Answers all of them, oldest first, and forgets them.
+    fn take(&mut self) -> Vec<Message> {
+        let entries = self.words.chunks_exact(HELD_WORDS);
+        let ours = entries.take_while(|entry| entry[0] == self.number);
+        let messages = ours.map(|entry| {
+            let [from, to, bytes] = [2, 3, 4].map(|word| entry[word] as usize);
+            let (start, end) = (from, to);
+            match entry[1] {
+                1 => Message::Remap { from, to, bytes },
+                2 => Message::Remove { start, end },
+                _ => Message::Unmap { start, end },
+            }
+        });
+        let messages = messages.collect();
+        self.clear();
+        messages
+    }
 }
 
 impl Freeze {
@@ -112,9 +151,7 @@ impl Freeze {
             is_frozen: false,
             shared: 0,
             aside: Vec::with_capacity(ASIDE_MAX),
-            held: vec![NOTHING_HELD; HELD_MAX].into_boxed_slice(),
-            held_count: 0,
-            number: 0,
+            held: Held::new()?,
             page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
         })
     }
@@ -140,26 +177,12 @@ impl Freeze {
 
     /// Keeps a change for later.
     pub(super) fn hold(&mut self, message: Message) {
-        let entry = &mut self.held[self.held_count];
-        entry.message = message;
-        compiler_fence(Release);
-        entry.number = self.number;
-        self.held_count += 1;
-    }
-
-    /// The changes that were kept, oldest first, which are not kept any more.
-    fn take_held(&mut self) -> Vec<Message> {
-        let number = self.number;
-        let held = self.held.iter().take_while(|held| held.number == number);
-        let held = held.map(|held| held.message).collect();
-        self.number += 1;
-        self.held_count = 0;
-        held
+        self.held.push(&message);
     }
 
     fn has_room(&self) -> bool {
         let room = crate::sys::uffd::MESSAGES_MAX;
-        self.held_count + room < HELD_MAX && self.aside.len() < ASIDE_MAX
+        self.held.count + room < HELD_MAX && self.aside.len() < ASIDE_MAX
     }
 }
 
@@ -195,9 +218,8 @@ impl Engine {
     }
 
     /// Changes no table from now on.
-    pub(super) fn begin_freeze(&mut self) {
-        self.freeze.number += 1;
-        self.freeze.held_count = 0;
+    fn begin_freeze(&mut self) {
+        self.freeze.held.clear();
         self.freeze.is_frozen = true;
     }
 
@@ -247,7 +269,7 @@ impl Engine {
     }
 
     /// Ends all transfers, and gives up memory until that `is_enough`.
-    pub(super) fn bring_to_rest(&mut self, is_enough: impl Fn(&mut Engine) -> bool) {
+    fn bring_to_rest(&mut self, is_enough: impl Fn(&mut Engine) -> bool) {
         self.now = now();
         let mut is_down = is_enough(self);
         loop {
@@ -322,7 +344,7 @@ impl Engine {
     }
 
     /// Goes on after a fork, in the parent or in the child.
-    pub(super) fn thaw(&mut self) {
+    fn thaw(&mut self) {
         self.now = now();
         self.freeze.is_frozen = false;
         let mut aside = std::mem::take(&mut self.freeze.aside);
@@ -336,7 +358,7 @@ impl Engine {
         }
         aside.clear();
         self.freeze.aside = aside;
-        for message in self.freeze.take_held() {
+        for message in self.freeze.held.take() {
             self.apply(message);
         }
         self.adoption.scan_soon(self.now);
@@ -344,7 +366,7 @@ impl Engine {
     }
 
     /// Serves a fault without changing the tables.
-    pub(super) fn serve_aside(&mut self, address: usize) {
+    fn serve_aside(&mut self, address: usize) {
         let at = page_of(address);
         let start = address_of(at);
         if !self.managed.contains(start) {
@@ -475,7 +497,7 @@ impl Engine {
 
     /// Applies, in a child, what was read in the parent before the fork.
     pub(super) fn apply_held(&mut self) {
-        for message in self.freeze.take_held() {
+        for message in self.freeze.held.take() {
             self.apply(message);
         }
         self.settle_in_child();
