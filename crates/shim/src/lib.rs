@@ -6,9 +6,8 @@
 //!
 //! - [`hooks`] sees what must be known at once, and falls through to the original; [`sites`] are
 //!   where the C library calls the kernel by itself, [`growth`] is memory that comes in small
-//!   steps,
-//!   [`forks`] the ways to fork, [`ends`] those to leave one's memory, [`spaces`] those to enter
-//!   namespaces, [`filters`] those that forbid calls.
+//!   steps, [`forks`] the ways to fork, [`ends`] those to leave one's memory, [`spaces`] those to
+//!   enter namespaces, [`filters`] those that forbid calls.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.

@@ -107,7 +107,7 @@ pub(crate) fn go() -> bool {
 
 /// Connects the calling thread, its process's only one, to the supervisor. `None` if there is none.
 pub(crate) fn connect() -> Option<io::Result<OwnedFd>> {
-    let path = Path::new(std::ffi::OsStr::from_bytes(SOCKET.get()?.to_bytes()));
+    let path = as_path(SOCKET.get()?);
     let folder = FOLDER.load(Ordering::Acquire);
     let name = match path.file_name() {
         Some(name) if folder >= 0 => Path::new(name),

@@ -84,10 +84,15 @@ impl Engine {
             return;
         }
         for (from, to) in self.scanner.collect_manageable(start, end) {
-            for (from, to) in self.managed.collect_gaps(from, to) {
-                for (from, to) in self.scanner.collect_free(from, to) {
-                    self.take_over(from, to);
-                }
+            self.take_over_gaps(from, to);
+        }
+    }
+
+    /// Takes over what of a range may be managed and is not yet.
+    pub(super) fn take_over_gaps(&mut self, start: usize, end: usize) {
+        for (from, to) in self.managed.collect_gaps(start, end) {
+            for (from, to) in self.scanner.collect_free(from, to) {
+                self.take_over(from, to);
             }
         }
     }

@@ -136,10 +136,7 @@ impl Engine {
 
     /// Applies what has waited: nothing more is on its way.
     fn settle_known(&mut self) {
-        for late in std::mem::take(&mut self.changes.late) {
-            self.lay_down(late);
-        }
-        self.changes.owed.clear();
+        self.settle_late();
         while let Some((start, end)) = self.changes.unproven.pop() {
             for (from, to) in self.managed.collect_overlaps(start, end) {
                 let (from, to) = (from.max(start), to.min(end));
@@ -155,11 +152,16 @@ impl Engine {
 
     /// The same in a forked child, where nothing is on its way: what is mapped tells of the rest.
     pub(super) fn settle_in_child(&mut self) {
+        self.settle_late();
+        self.changes.unproven.clear();
+    }
+
+    /// Lays down what has waited for its place: no word of what was there is to come.
+    fn settle_late(&mut self) {
         for late in std::mem::take(&mut self.changes.late) {
             self.lay_down(late);
         }
         self.changes.owed.clear();
-        self.changes.unproven.clear();
     }
 
     /// Applies what has waited for places that are vacant now.

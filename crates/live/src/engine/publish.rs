@@ -223,10 +223,6 @@ impl Engine {
     /// Removes the folder of a run whose supervisor was killed, if this is the last process of it:
     /// until then what others execute loads this library from there.
     fn remove_folder_of_the_dead(&self) {
-        // A recording is over when its program is, and leaves the folder to what outlives that.
-        if self.setup.windows.is_some() {
-            return;
-        }
         let Some(socket) = self.setup.control.as_ref() else {
             return;
         };

@@ -367,8 +367,8 @@ impl Engine {
             Some(connection) => self.take_grant_in_child(connection),
             None => self.go_on_alone_in_child(record, (parent, parent_engine)),
         };
-        if granted.is_err() {
-            is_open = granted.as_ref().map(|_| ()).map_err(Clone::clone);
+        if let Err(trouble) = &granted {
+            is_open = Err(trouble.clone());
         }
         // A child that gets nothing else has its pages back by way of its parent.
         let swap = granted.or_else(|_| reopen_swap(parent, parent_engine, self.swap_file))?;

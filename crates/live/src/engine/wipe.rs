@@ -17,11 +17,7 @@ impl Engine {
             return;
         }
         if !self.setup.is_in_step {
-            for (from, to) in self.managed.collect_gaps(start, end) {
-                for (from, to) in self.scanner.collect_free(from, to) {
-                    self.take_over(from, to);
-                }
-            }
+            self.take_over_gaps(start, end);
             for (from, to) in self.managed.collect_gaps(start, end) {
                 self.scanner.exclude(from, to);
             }
