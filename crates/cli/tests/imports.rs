@@ -7,12 +7,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use support::{Folder, TIDEMARK, stderr};
-
-fn tidemark(arguments: &[&str]) -> Output {
-    let output = Command::new(TIDEMARK).args(arguments).output();
-    output.unwrap()
-}
+use support::{Folder, TIDEMARK, stderr, tidemark};
 
 /// Runs the command, which has to work.
 fn done(arguments: &[&str]) -> Output {
