@@ -221,20 +221,27 @@ impl Engine {
         self.gauges.set(Counter::UnmanagedBytesNow, unmanaged);
         let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesPeak));
         self.gauges.set(Counter::UnmanagedBytesPeak, most);
-        // What is locked, or held by the kernel, has a line of its own.
-        let told = self.scanner.locked().bytes() as u64 + self.outside.len() * PAGE_BYTES;
-        self.note_unmanaged(unmanaged.saturating_sub(told));
+        self.note_unmanaged(unmanaged);
     }
 
     /// Says once that much memory of this process is beside the budget.
-    fn note_unmanaged(&mut self, bytes: u64) {
+    fn note_unmanaged(&mut self, unmanaged: u64) {
+        // What the kernel holds has a line of its own, and so has what is locked: it is taken over
+        // when it is unlocked.
+        let bytes = unmanaged.saturating_sub(self.outside.len() * PAGE_BYTES);
         let budget = self.shared.frames_total() * PAGE_BYTES;
-        if bytes <= (budget / UNMANAGED_SHARE).max(UNMANAGED_BYTES_LEAST) {
+        let is_little = bytes <= (budget / UNMANAGED_SHARE).max(UNMANAGED_BYTES_LEAST);
+        if is_little || !self.scanner.locked().is_empty() {
             self.adoption.unmanaged_since = None;
             return;
         }
         let since = *self.adoption.unmanaged_since.get_or_insert(self.now);
         if self.adoption.has_said_unmanaged || self.now.since_ns(since) < UNMANAGED_NS_LEAST {
+            return;
+        }
+        // It may have been locked by a call that nothing tells of.
+        self.review_locks();
+        if !self.scanner.locked().is_empty() {
             return;
         }
         self.adoption.has_said_unmanaged = true;
