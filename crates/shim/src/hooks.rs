@@ -50,9 +50,6 @@ pub unsafe extern "C" fn mmap(
     offset: i64,
 ) -> *mut c_void {
     let answer = map(start as usize, bytes, rights, flags, file, offset);
-    if !(-4095..0).contains(&answer) {
-        announce(answer as usize, bytes, rights, flags);
-    }
     note_error(answer) as *mut c_void
 }
 
@@ -82,11 +79,10 @@ pub(crate) extern "C" fn map_at_site(
     file: c_int,
     offset: i64,
 ) -> c_long {
-    let answer = map(start, bytes, rights, flags, file, offset);
-    if !(-4095..0).contains(&answer) && flags & libc::MAP_STACK == 0 {
-        announce(answer as usize, bytes, rights, flags);
+    match flags & libc::MAP_STACK {
+        0 => map(start, bytes, rights, flags, file, offset),
+        _ => map_by_call(start, bytes, rights, flags, file, offset),
     }
-    answer
 }
 
 /// The C library's change of where the heap ends.
@@ -96,8 +92,10 @@ pub(crate) extern "C" fn grow_heap_at_site(end: usize) -> c_long {
     let after = (answer as usize).next_multiple_of(PAGE);
     let before = HEAP_END.swap(after, Ordering::AcqRel);
     if before != 0 && before < after && is_followed() {
-        await_forks();
-        keeping_errno(|| growth::note(before, after));
+        keeping_errno(|| {
+            await_forks();
+            growth::note(before, after);
+        });
     }
     answer
 }
@@ -107,8 +105,33 @@ pub(crate) fn find_heap_end() {
     grow_heap_at_site(0);
 }
 
-/// Makes a mapping, and answers as the kernel does.
+/// Makes a mapping, tells the engine if it is one to manage, and answers as the kernel does.
 fn map(
+    start: usize,
+    bytes: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> c_long {
+    let is_private = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0;
+    if !is_private || !is_followed() {
+        return map_by_call(start, bytes, rights, flags, file, offset);
+    }
+    // Pages come as they are touched: all at once they might be more than the budget.
+    let kind = match flags & libc::MAP_LOCKED {
+        0 => flags & !libc::MAP_POPULATE,
+        _ => flags,
+    };
+    let answer = map_by_call(start, bytes, rights, kind, file, offset);
+    if !(-4095..0).contains(&answer) {
+        keeping_errno(|| announce(answer as usize, bytes, rights, flags));
+    }
+    answer
+}
+
+/// Makes a mapping, and answers as the kernel does.
+fn map_by_call(
     start: usize,
     bytes: usize,
     rights: c_int,
@@ -119,14 +142,7 @@ fn map(
     if own::refuses_place(start, bytes, flags) {
         return c_long::from(-libc::ENOMEM);
     }
-    // Pages come as they are touched: all at once they might be more than the budget.
-    let is_own = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0;
-    let is_paged = is_own && flags & libc::MAP_LOCKED == 0 && is_followed();
-    let kind = c_long::from(match is_paged {
-        true => flags & !libc::MAP_POPULATE,
-        false => flags,
-    });
-    let (rights, file) = (rights.into(), file.into());
+    let (rights, kind, file) = (rights.into(), flags.into(), file.into());
     let arguments = [start as c_long, bytes as c_long, rights, kind, file, offset];
     // SAFETY: the caller's call.
     unsafe { system_call_of_six(libc::SYS_mmap, arguments) }
@@ -157,8 +173,10 @@ fn await_forks() {
 /// its memory next must not come before: it would be taken to be about the memory that was there.
 pub(crate) fn await_move(start: usize, bytes: usize) {
     if is_followed() {
-        await_forks();
-        keeping_errno(|| REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT));
+        keeping_errno(|| {
+            await_forks();
+            REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
+        });
     }
 }
 
@@ -290,30 +308,24 @@ pub(crate) fn resume_child() {
     });
 }
 
-/// Tells the engine of a new mapping, if it is one to manage.
+/// Tells the engine of a new private mapping, if it is one to manage.
 fn announce(start: usize, bytes: usize, rights: c_int, flags: c_int) {
-    let is_private = flags & libc::MAP_PRIVATE != 0 && flags & libc::MAP_ANONYMOUS != 0;
-    if !is_private || !is_followed() {
-        return;
-    }
     await_forks();
     let end = (start + bytes).next_multiple_of(PAGE);
     let bytes = end - start;
     let is_stack = flags & (libc::MAP_STACK | libc::MAP_GROWSDOWN) != 0;
     let is_special = is_stack || flags & (libc::MAP_HUGETLB | libc::MAP_LOCKED) != 0;
     let is_plain = rights & libc::PROT_EXEC == 0 && rights & libc::PROT_WRITE != 0;
-    keeping_errno(|| {
-        if is_special {
-            REQUESTS.ask(Ask::Leave { start, bytes }, ASK_LIMIT);
-        } else if is_plain && bytes >= ANNOUNCED_BYTES_LEAST {
-            REQUESTS.ask(Ask::Map { start, bytes }, ASK_LIMIT);
-        } else if is_plain {
-            growth::note(start, end);
-        } else if rights == libc::PROT_NONE && bytes >= RESERVED_BYTES_LEAST && !is_in_thread() {
-            // Allocators open such reservations bit by bit.
-            REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
-        }
-    });
+    if is_special {
+        REQUESTS.ask(Ask::Leave { start, bytes }, ASK_LIMIT);
+    } else if is_plain && bytes >= ANNOUNCED_BYTES_LEAST {
+        REQUESTS.ask(Ask::Map { start, bytes }, ASK_LIMIT);
+    } else if is_plain {
+        growth::note(start, end);
+    } else if rights == libc::PROT_NONE && bytes >= RESERVED_BYTES_LEAST && !is_in_thread() {
+        // Allocators open such reservations bit by bit.
+        REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
+    }
 }
 
 /// The address of the function behind one of ours, kept in `found`; zero if there is none.
