@@ -94,6 +94,7 @@ impl Engine {
         if let Some(control) = &self.control {
             control::leave(control.as_fd());
         }
+        self.remove_folder_of_the_dead();
         program::leave()
     }
 }

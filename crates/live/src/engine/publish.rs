@@ -13,7 +13,7 @@ use crate::meters::{self, Metered};
 use crate::shared::{Counter, State};
 use crate::store::Tally;
 use crate::store::compressed::Compressed;
-use crate::sys::memory;
+use crate::sys::{memory, program};
 
 /// Counts that are the engine's own. Those of the core and the store are copied when published.
 pub(super) struct Gauges {
@@ -217,22 +217,22 @@ impl Engine {
         self.tell_of_pins();
         self.tell_of_kept();
         self.report_if_verbose("ends");
-        self.remove_folder_of_the_dead();
+        if !program::is_apart() {
+            self.remove_folder_of_the_dead();
+        }
     }
 
-    /// Removes the folder of a run whose supervisor was killed, if this is the last process of it:
-    /// until then what others execute loads this library from there.
-    fn remove_folder_of_the_dead(&self) {
+    /// Removes the folder of a run whose supervisor was killed, if its last process ends: until then
+    /// what others execute loads this library from there. An engine that is a process asks when its
+    /// own program has ended, so that the last one of several that end at once finds none alive.
+    pub(super) fn remove_folder_of_the_dead(&self) {
         let Some(socket) = self.setup.control.as_ref() else {
             return;
         };
         let own = self.shared.process(self.record()).pid();
-        let lives = |pid: u32| {
-            let pid = rustix::process::Pid::from_raw(pid as i32);
-            pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
-        };
+        let is_over = |pid: u32| program::is_over(pid) || (pid == own && !program::is_apart());
         let mut all = self.shared.processes();
-        if self.control.is_none() && !all.any(|(_, it)| it.pid() != own && lives(it.pid())) {
+        if self.control.is_none() && all.all(|(_, it)| is_over(it.pid())) {
             control::remove_deserted(socket);
         }
     }

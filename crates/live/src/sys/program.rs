@@ -191,6 +191,19 @@ pub fn await_end(limit_ns: u64) -> bool {
     matches!(poll(&mut files, Some(&super::timespec(limit_ns))), Ok(1..))
 }
 
+/// Returns true if there is no process with this number, or all of its threads have ended and only
+/// its parent has not taken note.
+pub fn is_over(process: u32) -> bool {
+    let Some(process) = Pid::from_raw(process as i32) else {
+        return true;
+    };
+    let Ok(life) = pidfd_open(process, PidfdFlags::empty()) else {
+        return true;
+    };
+    let mut files = [PollFd::new(&life, PollFlags::IN)];
+    matches!(poll(&mut files, Some(&super::timespec(0))), Ok(1..))
+}
+
 /// Returns true if the program's process has other memory by now: it has executed another program.
 /// `None` if it can't be told. Engine only.
 pub fn has_other_memory() -> Option<bool> {
@@ -247,4 +260,24 @@ fn own_parent() -> u32 {
 
 fn number_of(process: Pid) -> u32 {
     process.as_raw_nonzero().get().unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_over_before_its_parent_takes_note() {
+        let begun = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn();
+        let mut child = begun.unwrap();
+        assert!(!is_over(child.id()) && !is_over(own()));
+        drop(child.stdin.take());
+        while !is_over(child.id()) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.wait().unwrap();
+        assert!(is_over(child.id()) && is_over(0));
+    }
 }
