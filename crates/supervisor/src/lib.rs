@@ -21,6 +21,7 @@
 
 mod acceptance;
 pub mod checks;
+mod connection;
 mod departures;
 mod ended;
 pub mod folder;

@@ -26,7 +26,8 @@ use tidemark_recording::Birth;
 use tidemark_recording::spool::{Spool, VARIABLE};
 use tidemark_results::{Refusal, refuse};
 
-use crate::peers;
+use crate::connection::{self, Connection};
+use crate::peers::{self, Peer};
 use crate::program::plain;
 use crate::room;
 use crate::strangers::parent_of;
@@ -49,10 +50,10 @@ pub struct Members {
 }
 
 struct Member {
-    pid: u32,
+    peer: Peer,
     /// The number that it has for itself: another in a namespace of processes of its own.
     inner_pid: u32,
-    connection: OwnedFd,
+    connection: Connection,
     record: ProcessIndex,
 }
 
@@ -137,9 +138,11 @@ impl Members {
     /// Takes in who has come, and lets go of who has ended.
     pub fn attend(&mut self) -> Vec<Newcomer> {
         self.note_levels();
-        // An engine before an exec ends before the next says hello.
+        // An engine whose program has executed another may be there for a moment yet, and needs its
+        // record until it has gone.
         for place in (0..self.members.len()).rev() {
-            if self.members[place].has_ended() {
+            if self.members[place].connection.hear() {
+                self.end_abandoned(place);
                 self.remove(place);
             }
         }
@@ -164,14 +167,11 @@ impl Members {
         let (connection, _) = self.listener.accept().ok()?;
         connection.set_read_timeout(Some(HELLO_LIMIT)).ok()?;
         let connection = OwnedFd::from(connection);
-        let is_member = |pid| self.members.iter().any(|member| member.pid == pid);
+        let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
         let peer = peers::find(&connection, is_member)?;
         let hello = control::read_hello(connection.as_fd()).ok()?;
         let pid = peer.pid;
         let parent = self.find_parent(pid, hello.parent);
-        if let Some(place) = self.members.iter().position(|old| old.pid == pid) {
-            self.remove(place);
-        }
         let newcomer = match peer.may_share(hello.record.is_some()) {
             true => self.admit(&connection, hello),
             false => None,
@@ -179,9 +179,9 @@ impl Members {
         match newcomer {
             Some((record, log)) => {
                 self.members.push(Member {
-                    pid,
+                    peer,
                     inner_pid: hello.pid,
-                    connection,
+                    connection: Connection::new(connection, None),
                     record,
                 });
                 let birth = match hello.record {
@@ -211,10 +211,15 @@ impl Members {
     /// The parent of process `pid`, which calls it `inner_parent`: its number here. That may have
     /// ended by now, or never have been here.
     fn find_parent(&self, pid: u32, inner_parent: u32) -> u32 {
-        let is_member = |parent: &u32| self.members.iter().any(|member| member.pid == *parent);
+        let is_member = |parent: &u32| self.members.iter().any(|member| member.peer.pid == *parent);
         let told = |member: &&Member| member.inner_pid == inner_parent;
         let known = parent_of(pid).filter(is_member);
-        let named = || self.members.iter().rfind(told).map(|member| member.pid);
+        let named = || {
+            self.members
+                .iter()
+                .rfind(told)
+                .map(|member| member.peer.pid)
+        };
         known.or_else(named).unwrap_or(inner_parent)
     }
 
@@ -245,6 +250,17 @@ impl Members {
                 self.shared.release(record);
                 None
             }
+        }
+    }
+
+    /// Ends the program at `place`, whose connection is over, if it still needs its engine.
+    fn end_abandoned(&self, place: usize) {
+        let member = &self.members[place];
+        if member.connection.end_abandoned(&member.peer) {
+            eprintln!(
+                "tidemark: {}",
+                connection::tell_of_abandoned(member.peer.pid)
+            );
         }
     }
 
@@ -282,18 +298,6 @@ impl Members {
         };
         let sum = self.members.iter().map(of).sum();
         self.tally.unmanaged_bytes = self.tally.unmanaged_bytes.max(sum);
-    }
-}
-
-impl Member {
-    /// Returns true if the other end has gone. Engines send nothing after their hello.
-    fn has_ended(&self) -> bool {
-        let flags = rustix::net::RecvFlags::DONTWAIT;
-        match rustix::net::recv(&self.connection, &mut [0u8], flags) {
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
-            Ok((received, _)) => received == 0,
-            Err(_) => true,
-        }
     }
 }
 

@@ -31,6 +31,7 @@ use self::pace::Pace;
 pub use self::state::MemberState;
 use self::turns::Turns;
 use crate::acceptance::Acceptance;
+use crate::connection::Connection;
 use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
 use crate::jobs::JobServer;
@@ -88,6 +89,8 @@ pub struct Tree {
     ended_for_room: u64,
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
+    /// Processes that are gone and written down, whose engines still use their records.
+    late: Vec<(Connection, ProcessIndex)>,
     divider: Divider,
     next_division: Instant,
     /// The time at which all are measured next.
@@ -114,7 +117,7 @@ pub struct Tree {
 /// A process that is managed, or will be when there are frames for it.
 #[derive(Debug)]
 struct Member {
-    connection: OwnedFd,
+    connection: Connection,
     hello: Hello,
     peer: Peer,
     came: Instant,
@@ -128,11 +131,6 @@ struct Member {
     pace: Pace,
     eviction: Option<Eviction>,
     suspension: Suspension,
-    /// A reference to the program's userfaultfd, where the engine is a process of its own: without
-    /// any, pages that are missing would read as zeros.
-    memory: Option<OwnedFd>,
-    /// The engine has said that its program has left its memory.
-    has_left: bool,
 }
 
 /// The totals that a run leaves behind.
@@ -179,6 +177,7 @@ impl Tree {
             told: vec![],
             ended_for_room: 0,
             awaited: vec![],
+            late: vec![],
             divider: Divider::default(),
             next_division,
             next_interval: next_division,
@@ -229,8 +228,8 @@ impl Tree {
             let Some(peer) = peers::find(&connection, |_| true) else {
                 continue;
             };
+            let connection = Connection::new(connection, memory);
             tree.members.push(Member {
-                memory,
                 record: state.record.map(ProcessIndex),
                 given: state.given,
                 ..Member::new(connection, hello, peer)
@@ -247,8 +246,9 @@ impl Tree {
         files.extend(self.decisions);
         let states = self.members.iter().map(Member::state).collect();
         for member in self.members {
-            files.push(member.connection);
-            files.extend(member.memory);
+            let (connection, memory) = member.connection.into_files();
+            files.push(connection);
+            files.extend(memory);
         }
         Ok((states, files))
     }
@@ -277,7 +277,7 @@ impl Tree {
         let members = self.members.len();
         // From the last to the first, as one that is removed moves those after it.
         for place in (0..self.members.len()).rev() {
-            if ready.get(place + 1) == Some(&true) && self.members[place].hear() {
+            if ready.get(place + 1) == Some(&true) && self.members[place].connection.hear() {
                 self.end_abandoned(place);
                 self.remove(place, Ending::Gone);
             }
@@ -312,6 +312,7 @@ impl Tree {
         self.ended.settle();
         self.find_children();
         self.release_orphans();
+        self.release_late();
         self.measure();
         self.control_load();
         self.look_at_jobs();
@@ -394,7 +395,7 @@ impl Tree {
         // The kernel is slow to close what asynchronous transfers had to do with.
         for place in (0..self.members.len()).rev() {
             if self.members[place].peer.life.as_ref().is_some_and(is_over) {
-                self.members[place].hear_out();
+                self.members[place].connection.hear_out();
                 self.remove(place, Ending::Gone);
             }
         }
@@ -480,12 +481,13 @@ impl Tree {
             .iter()
             .position(|old| old.hello.pid == hello.pid)
         {
-            self.members[place].hear_out();
+            self.members[place].connection.hear_out();
             self.remove(place, Ending::Gone);
         }
         if hello.record.is_none() {
             self.ended.note_ending(hello.pid, Ending::Replaced);
         }
+        let connection = Connection::new(connection, None);
         self.members.push(Member::new(connection, hello, peer));
     }
 
@@ -646,6 +648,15 @@ impl Tree {
             let departure = life.map(Departure::new);
             self.ended.add(described, departure, self.strangers.main());
         }
+        match member.connection.is_done() {
+            true => self.release(index),
+            false => self.late.push((member.connection, index)),
+        }
+    }
+
+    /// Gives back the slots and frames of a process that is gone, and its engine with it.
+    fn release(&self, index: ProcessIndex) {
+        let process = self.shared.process(index);
         if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
             // Its slots are for nobody else until what it was writing there has landed.
             swap::wait_for_transfers(&self.swap);
@@ -655,7 +666,7 @@ impl Tree {
 }
 
 impl Member {
-    fn new(connection: OwnedFd, hello: Hello, peer: Peer) -> Member {
+    fn new(connection: Connection, hello: Hello, peer: Peer) -> Member {
         let (came, record) = (Instant::now(), None);
         Member {
             connection,
@@ -670,8 +681,6 @@ impl Member {
             pace: Pace::default(),
             eviction: None,
             suspension: Suspension::default(),
-            memory: None,
-            has_left: false,
         }
     }
 
@@ -681,7 +690,7 @@ impl Member {
             claimed: self.hello.record.map(|index| index.0),
             record: self.record.map(|index| index.0),
             given: self.given,
-            has_memory: self.memory.is_some(),
+            has_memory: self.connection.is_apart(),
         }
     }
 
@@ -846,8 +855,11 @@ mod tests {
             record: Some(index),
         };
         let peer = peers::find(&connection, |_| false).unwrap();
-        tree.members
-            .push(Member::new(connection.into(), hello, peer));
+        tree.members.push(Member::new(
+            Connection::new(connection.into(), None),
+            hello,
+            peer,
+        ));
         let held = Holder {
             resident: 500,
             asked: FLOOR_FRAMES,

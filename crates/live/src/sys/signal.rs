@@ -174,6 +174,10 @@ pub fn end_process() -> ! {
 }
 
 fn end_program() -> ! {
+    if program::has_other_memory() == Some(true) {
+        // It has executed another program, which this engine's failure is no concern of.
+        program::leave()
+    }
     if !program_catches(libc::SIGBUS) {
         program::signal(libc::SIGBUS);
         program::await_end(END_LIMIT.as_nanos() as u64);

@@ -133,7 +133,7 @@ impl Tree {
             processor_ns: processor_time::ns_of_program(
                 member.peer.pid,
                 &process,
-                member.memory.is_some(),
+                member.connection.is_apart(),
             ),
             is_suspended: member.suspension.is_any(),
             is_spared: spared == Some(index),

@@ -45,7 +45,7 @@ impl Member {
             page_ins: count(Counter::PageInFaults),
             minor_faults: count(Counter::SoftFaults),
             processor_ns: is_looked_at.then(|| {
-                processor_time::ns_of_program(self.peer.pid, &process, self.memory.is_some())
+                processor_time::ns_of_program(self.peer.pid, &process, self.connection.is_apart())
             }),
             resident,
             size: match is_scarce {
