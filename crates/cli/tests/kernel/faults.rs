@@ -83,12 +83,12 @@ fn a_file_that_can_not_be_read_is_not_taken_for_zeros() {
     let folder = Folder::new("kernel-unread");
     std::fs::write(folder.path("list"), "1\n2\n").unwrap();
     // The program comes first, then its list.
-    for (fault, told) in [
-        ("read:1", "kernel: `touch` can't be read\n"),
-        ("read:2", "touch: needs a list of pages\n"),
+    for (fault, status, told) in [
+        ("read:1", 2, "kernel: `touch` can't be read\n"),
+        ("read:2", 1, "touch: needs a list of pages\n"),
     ] {
         let words = format!("--pinned --memory 64K --inject {fault} --with list -- touch list");
-        assert_eq!(console_at_end(&folder, &words, 1), told);
+        assert_eq!(console_at_end(&folder, &words, status), told);
     }
 }
 

@@ -316,16 +316,16 @@ impl Engine {
         self.follow_budget();
     }
 
-    /// Asks for more where the program would be ended for want of memory, while most of all memory
-    /// is not in use: after many forks others have it, and do not use it yet. Answers whether
-    /// there is more now.
+    /// Asks for more where the program would be ended for want of memory, while others have some:
+    /// after many forks they do not use it yet, or have ended and not been missed yet. Answers
+    /// whether there is more now.
     pub(super) fn gets_more(&mut self) -> bool {
         let may_ask = !self.has_own_memory() && self.control.is_some();
         let (had, end) = (self.budget, now().after_ns(MORE_NS_MAX));
         // It may have been given more since it last looked.
         self.follow_budget();
         while self.budget <= had {
-            if !may_ask || self.has_all_memory() || !self.is_mostly_free() || now() > end {
+            if !may_ask || self.has_all_memory() || now() > end {
                 return false;
             }
             let record = self.shared.process(self.record());

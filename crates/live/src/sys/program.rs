@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use super::{Errno, thread};
+use super::{Errno, tasks, thread};
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static PARENT: AtomicU32 = AtomicU32::new(0);
@@ -207,7 +207,8 @@ pub fn is_over(process: u32) -> bool {
 /// Returns true if the program's process has other memory by now: it has executed another program.
 /// `None` if it can't be told. Engine only.
 pub fn has_other_memory() -> Option<bool> {
-    differs_from(number())
+    // A first thread that has ended has none, and others may go on in that of the engine.
+    differs_from(number()).filter(|differs| !differs || !tasks::is_exiting())
 }
 
 /// Returns true if a process shares the engine's memory.

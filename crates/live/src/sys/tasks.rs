@@ -30,6 +30,11 @@ pub fn is_leader_exiting(list: &OwnedFd) -> bool {
     line.is_none_or(|line| line.has_ended() || line.flags & EXITING != 0)
 }
 
+/// The same, of a program whose list is not open.
+pub fn is_exiting() -> bool {
+    open().map_or(true, |list| is_leader_exiting(&list))
+}
+
 impl Line {
     /// Takes a line of `stat` apart. The name in it may hold anything.
     fn of(text: &[u8]) -> Option<Line> {
