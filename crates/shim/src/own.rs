@@ -125,8 +125,11 @@ pub unsafe extern "C" fn mremap(
     let is_whole = flags & libc::MREMAP_FIXED != 0 && bytes_before == bytes;
     let may_be_several = is_whole && REQUESTS.has_engine() && is_mapped(start);
     let mut answer = move_memory(start, bytes_before, bytes, flags, place);
-    if answer == c_long::from(-libc::EFAULT) && may_be_several {
-        answer = keeping_errno(|| move_parts(start, bytes, flags, place)).unwrap_or(answer);
+    if answer == c_long::from(-libc::EFAULT) {
+        answer = match may_be_several {
+            true => keeping_errno(|| move_parts(start, bytes, flags, place)).unwrap_or(answer),
+            false => move_again(start, bytes_before, bytes, flags, place),
+        };
     }
     if answer >= 0 && answer as usize != start {
         hooks::await_move(answer as usize, bytes);
@@ -134,10 +137,29 @@ pub unsafe extern "C" fn mremap(
     note_error(answer) as *mut c_void
 }
 
+/// Makes a call again that was refused, perhaps since a part of a mapping was managed by then and
+/// the rest was not: where another thread maps memory anew, it may be the part that was there
+/// before. Once all of it is managed, it is one mapping again.
+fn move_again(
+    start: usize,
+    bytes_before: usize,
+    bytes: usize,
+    flags: c_int,
+    place: usize,
+) -> c_long {
+    let look = Ask::Look {
+        start,
+        bytes: bytes_before,
+    };
+    if bytes_before > 0 && REQUESTS.has_engine() && !filters::are_set() && is_mapped(start) {
+        keeping_errno(|| REQUESTS.ask(look, ASK_LIMIT));
+    }
+    move_memory(start, bytes_before, bytes, flags, place)
+}
+
 /// Moves a range of several mappings, one by one. Linux 6.17 and later do so in one call, but not
-/// if
-/// one of them is registered with a userfaultfd; those before that have been moved by then. `None`
-/// if there is no telling which mappings these are.
+/// if one of them is registered with a userfaultfd; those before that have been moved by then.
+/// `None` if there is no telling which mappings these are.
 fn move_parts(start: usize, bytes: usize, flags: c_int, place: usize) -> Option<c_long> {
     let moved = maps::visit_within(start, start + bytes, |from, to| {
         let answer = move_memory(from, to - from, to - from, flags, place + (from - start));

@@ -41,7 +41,7 @@ use crate::requests::Requests;
 use crate::strangers::Strangers;
 use crate::time::{now_ns, timespec};
 use crate::timeline::Timeline;
-use crate::{record, swap};
+use crate::record;
 
 mod children;
 mod jobs;
@@ -652,16 +652,6 @@ impl Tree {
             true => self.release(index),
             false => self.late.push((member.connection, index)),
         }
-    }
-
-    /// Gives back the slots and frames of a process that is gone, and its engine with it.
-    fn release(&self, index: ProcessIndex) {
-        let process = self.shared.process(index);
-        if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
-            // Its slots are for nobody else until what it was writing there has landed.
-            swap::wait_for_transfers(&self.swap);
-        }
-        self.shared.release(index);
     }
 }
 

@@ -222,9 +222,9 @@ impl Engine {
         }
     }
 
-    /// Removes the folder of a run whose supervisor was killed, if its last process ends: until then
-    /// what others execute loads this library from there. An engine that is a process asks when its
-    /// own program has ended, so that the last one of several that end at once finds none alive.
+    /// Removes the folder of a run whose supervisor was killed, if its last process ends: until
+    /// then what others execute loads this library from there. An engine that is a process asks
+    /// when its own program has ended: the last one of several that end at once finds none alive.
     pub(super) fn remove_folder_of_the_dead(&self) {
         let Some(socket) = self.setup.control.as_ref() else {
             return;

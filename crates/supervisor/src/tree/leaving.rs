@@ -1,7 +1,11 @@
 //! Engines that leave: with their programs, as they should, or without.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use tidemark_live::shared::{Counter, ProcessIndex};
+
 use super::Tree;
-use crate::connection;
+use crate::{connection, swap};
 
 impl Tree {
     /// Gives back what processes had whose engines have gone by now, after them.
@@ -15,6 +19,16 @@ impl Tree {
             !is_over
         });
         self.late = late;
+    }
+
+    /// Gives back the slots and frames of a process that is gone, and its engine with it.
+    pub(super) fn release(&self, index: ProcessIndex) {
+        let process = self.shared.process(index);
+        if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
+            // Its slots are for nobody else until what it was writing there has landed.
+            swap::wait_for_transfers(&self.swap);
+        }
+        self.shared.release(index);
     }
 
     /// Ends the program at `place`, whose connection is over, if it still needs its engine.
