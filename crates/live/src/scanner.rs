@@ -48,7 +48,8 @@ pub struct Scanner {
     threads_known: Vec<u32>,
     /// Stacks, and what the program asked to be left alone.
     excluded: Ranges,
-    /// The ranges that could not be registered.
+    /// The ranges that could not be registered since the last scan. That may have been for what was
+    /// there then, and is gone without a word.
     refused: Ranges,
     /// The ranges that the program has locked in memory.
     locked: Ranges,
@@ -121,6 +122,7 @@ impl Scanner {
     /// Reads the list of mappings. [`find`](Self::find) judges it.
     pub fn read(&mut self) -> Result<(), Errno> {
         self.areas.clear();
+        self.refused = Ranges::new();
         let areas = &mut self.areas;
         self.maps.visit_areas(|area| areas.push(area))
     }
@@ -172,7 +174,7 @@ impl Scanner {
 
     /// The mappings in `start..end`, whole, that are not passed through for what they are: parts
     /// would be two mappings to the kernel, and some calls refuse to work on several. Of one that
-    /// begins with what is passed through, the data of a file or a stack, it is the part.
+    /// begins with what is passed through, the data of a file or a stack, it is what follows.
     pub fn collect_manageable(&mut self, start: usize, end: usize) -> Vec<(usize, usize)> {
         let (mut found, mut at) = (Vec::new(), start);
         while let Some(area) = self.find_next(at).filter(|area| area.start < end) {
@@ -184,7 +186,7 @@ impl Scanner {
                 });
                 found.push(match is_alone {
                     true => (area.start, area.end),
-                    false => (area.start.max(start), area.end.min(end)),
+                    false => (area.start.max(start), area.end),
                 });
             }
             at = area.end;
@@ -255,9 +257,14 @@ impl Scanner {
         &self.locked
     }
 
-    /// Passes a range through from now on, because it can't be registered.
+    /// Passes a range through until the next scan, because it can't be registered.
     pub fn refuse(&mut self, start: usize, end: usize) {
         self.refused.insert(start, end);
+    }
+
+    /// Forgets that parts of a range could not be registered: something new is there.
+    pub fn forget_refused(&mut self, start: usize, end: usize) {
+        self.refused.remove(start, end);
     }
 
     /// Forgets what was said of a range that is gone.
@@ -480,10 +487,11 @@ mod tests {
             scan(&mut scanner, &areas, &managed).fresh,
             [(0x20000, 0x28000)]
         );
-        scanner.forget(0x28000, 0x30000);
-        assert_eq!(
-            scan(&mut scanner, &areas, &managed).fresh,
-            [(0x20000, 0x30000)]
-        );
+        scanner.forget_refused(0x28000, 0x30000);
+        let all = [(0x20000, 0x30000)];
+        assert_eq!(scan(&mut scanner, &areas, &managed).fresh, all);
+        scanner.refuse(0x28000, 0x30000);
+        scanner.read().unwrap();
+        assert_eq!(scan(&mut scanner, &areas, &managed).fresh, all);
     }
 }

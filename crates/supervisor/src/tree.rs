@@ -797,6 +797,7 @@ fn refuse(connection: BorrowedFd<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swap;
     use crate::folder::PrivateFolder;
 
     #[test]

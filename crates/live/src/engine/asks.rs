@@ -84,6 +84,7 @@ impl Engine {
             return;
         }
         for (from, to) in self.scanner.collect_manageable(start, end) {
+            self.scanner.forget_refused(from, to);
             self.take_over_gaps(from, to);
         }
     }

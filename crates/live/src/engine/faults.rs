@@ -219,7 +219,9 @@ impl Engine {
         if self.take_over_around(at) || self.machine.is_changing() {
             self.waiting.again.push(arrival);
         } else {
-            // Nothing to serve: the thread touches again, and meets what is there.
+            // Nothing to serve: the thread touches again, and meets what is there. What is passed
+            // through may be registered as a part of a mapping that has grown.
+            let _ = self.machine.unregister(at, 1);
             self.machine.wake(at);
             self.end_wait(arrival, None);
         }
@@ -231,6 +233,8 @@ impl Engine {
         let Some(area) = self.scanner.find_manageable(address) else {
             return false;
         };
+        // Where a thread waits for the engine something is registered.
+        self.scanner.forget_refused(area.start, area.end);
         let gaps = self.managed.collect_gaps(area.start, area.end);
         let mut free = gaps
             .into_iter()
