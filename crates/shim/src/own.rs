@@ -7,11 +7,12 @@
 use std::ffi::{c_int, c_long, c_void};
 
 use tidemark_live::requests::Ask;
-use tidemark_live::sys::{Errno, PAGE, maps, reserve};
+use tidemark_live::sys::maps::{self, Area, Kind};
+use tidemark_live::sys::{Errno, PAGE, reserve};
 
 use crate::forks::note_error;
 use crate::hooks::{self, ASK_LIMIT, keeping_errno};
-use crate::{REQUESTS, filters, system_call};
+use crate::{REQUESTS, filters, system_call, system_call_of_six};
 
 /// Interposes `munmap`.
 ///
@@ -126,10 +127,11 @@ pub unsafe extern "C" fn mremap(
     let may_be_several = is_whole && REQUESTS.has_engine() && is_mapped(start);
     let mut answer = move_memory(start, bytes_before, bytes, flags, place);
     if answer == c_long::from(-libc::EFAULT) {
-        answer = match may_be_several {
-            true => keeping_errno(|| move_parts(start, bytes, flags, place)).unwrap_or(answer),
-            false => move_again(start, bytes_before, bytes, flags, place),
-        };
+        let moved = keeping_errno(|| match may_be_several {
+            true => move_parts(start, bytes, flags, place),
+            false => enlarge_parts(start, bytes_before, bytes, flags),
+        });
+        answer = moved.unwrap_or(answer);
     }
     if answer >= 0 && answer as usize != start {
         hooks::await_move(answer as usize, bytes);
@@ -137,34 +139,56 @@ pub unsafe extern "C" fn mremap(
     note_error(answer) as *mut c_void
 }
 
-/// Makes a call again that was refused, perhaps since a part of a mapping was managed by then and
-/// the rest was not: where another thread maps memory anew, it may be the part that was there
-/// before. Once all of it is managed, it is one mapping again.
-fn move_again(
-    start: usize,
-    bytes_before: usize,
-    bytes: usize,
-    flags: c_int,
-    place: usize,
-) -> c_long {
-    let look = Ask::Look {
-        start,
-        bytes: bytes_before,
-    };
-    if bytes_before > 0 && REQUESTS.has_engine() && !filters::are_set() && is_mapped(start) {
-        keeping_errno(|| REQUESTS.ask(look, ASK_LIMIT));
+/// Makes one mapping larger that is several to the kernel, if it is: what was touched before it was
+/// managed, beside what was managed before it was touched, stays a mapping of its own. That is so
+/// where the engine has come to know of a mapping while another thread made way for it. `None` if
+/// it is none.
+fn enlarge_parts(start: usize, bytes_before: usize, bytes: usize, flags: c_int) -> Option<c_long> {
+    const MOVED: c_int = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
+    if flags != libc::MREMAP_MAYMOVE || bytes <= bytes_before || !REQUESTS.has_engine() {
+        return None;
     }
-    move_memory(start, bytes_before, bytes, flags, place)
+    let (mut end, mut first) = (start, None);
+    maps::visit_within(start, start + bytes_before, |part| {
+        let first = *first.get_or_insert(part);
+        let like_first = Area {
+            start: end,
+            end: part.end,
+            ..first
+        };
+        end = part.end;
+        let is_one = part == like_first && part.kind == Kind::Anonymous && !part.is_shared;
+        is_one.then_some(()).ok_or(Errno::FAULT)
+    })
+    .ok()?;
+    let first = first.filter(|first| end == start + bytes_before && first.end < end)?;
+    let place = map_like(first, bytes);
+    match place {
+        -4095..0 => Some(place),
+        _ => move_parts(start, bytes_before, MOVED, place as usize),
+    }
+}
+
+/// Makes a new mapping with the rights of another.
+fn map_like(other: Area, bytes: usize) -> c_long {
+    let right = |has, right: c_int| if has { right } else { 0 };
+    let rights = right(other.is_readable, libc::PROT_READ)
+        | right(other.is_writable, libc::PROT_WRITE)
+        | right(other.is_executable, libc::PROT_EXEC);
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let arguments = [0, bytes as c_long, rights.into(), kind.into(), -1, 0];
+    // SAFETY: makes a new mapping, and changes none.
+    unsafe { system_call_of_six(libc::SYS_mmap, arguments) }
 }
 
 /// Moves a range of several mappings, one by one. Linux 6.17 and later do so in one call, but not
 /// if one of them is registered with a userfaultfd; those before that have been moved by then.
 /// `None` if there is no telling which mappings these are.
 fn move_parts(start: usize, bytes: usize, flags: c_int, place: usize) -> Option<c_long> {
-    let moved = maps::visit_within(start, start + bytes, |from, to| {
-        let answer = move_memory(from, to - from, to - from, flags, place + (from - start));
-        match answer {
-            -4095..0 => Err(Errno::from_raw_os_error(-answer as i32)),
+    let moved = maps::visit_within(start, start + bytes, |part| {
+        let (from, bytes) = (part.start, part.end - part.start);
+        match move_memory(from, bytes, bytes, flags, place + (from - start)) {
+            error @ -4095..0 => Err(Errno::from_raw_os_error(-error as i32)),
             _ => Ok(()),
         }
     });

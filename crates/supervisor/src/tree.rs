@@ -37,11 +37,11 @@ use crate::ended::EndedProcesses;
 use crate::jobs::JobServer;
 use crate::maps::Maps;
 use crate::peers::{self, Peer};
+use crate::record;
 use crate::requests::Requests;
 use crate::strangers::Strangers;
 use crate::time::{now_ns, timespec};
 use crate::timeline::Timeline;
-use crate::record;
 
 mod children;
 mod jobs;
@@ -797,8 +797,8 @@ fn refuse(connection: BorrowedFd<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::swap;
     use crate::folder::PrivateFolder;
+    use crate::swap;
 
     #[test]
     fn found_f7_the_swap_file_takes_no_room_once_it_is_closed() {

@@ -1,5 +1,6 @@
 //! Programs that change their address space from several threads while they fork, and check each
-//! page: at random ([`churn.c`](CHURN)), and as what was lost once ([`beside.c`](BESIDE)).
+//! page: at random ([`churn.c`](CHURN)), and as what was lost once ([`beside.c`](BESIDE),
+//! [`resizes.c`](RESIZES)).
 //!
 //! A minute in all, of fixed seeds and of fresh ones; at full size an hour. `TIDEMARK_SEED=7`
 //! repeats one. Each run is said before it starts, as the command that repeats it.
@@ -13,6 +14,7 @@ use super::{child, needs};
 
 const CHURN: &str = include_str!("churn.c");
 const BESIDE: &str = include_str!("beside.c");
+const RESIZES: &str = include_str!("resizes.c");
 
 /// The time that a run may take beyond its own: to page in what is checked at the end, on a machine
 /// that does other things.
@@ -183,4 +185,19 @@ fn beside(way: &str) {
         );
         outcome.expect_success(&what);
     }
+}
+
+#[test]
+fn memory_grows_where_other_threads_have_made_way() {
+    let Some(program) = Built::new("resizes", RESIZES) else {
+        return;
+    };
+    let milliseconds = needs::size(3000, 100_000_u64);
+    let mut command = Command::new(needs::tidemark());
+    command.args(["run", "--memory", "64M", "--"]);
+    command.arg(&program.path).arg(milliseconds.to_string());
+    let limit = LIMIT + Duration::from_millis(milliseconds);
+    let outcome = child::run(command, &program.scratch.join("out"), limit);
+    outcome.expect_success("resizes");
+    assert_eq!(outcome.output_text(), "0 pages wrong, 0 calls refused\n");
 }

@@ -129,13 +129,14 @@ impl Maps {
     }
 }
 
-/// Shows the bounds of every mapping in `start..end`, cut to that range, in the order of addresses,
-/// until `visit` answers an error. It opens a file in the calling thread's table for that time, and
-/// takes no memory. `Err(NOTTY)` before Linux 6.11.
+/// Shows every mapping in `start..end`, cut to that range, in the order of addresses, until `visit`
+/// answers an error. What is no file's is said to be anonymous, whatever its name. It opens a file
+/// in the calling thread's table for that time, and takes no memory. `Err(NOTTY)` before Linux
+/// 6.11.
 pub fn visit_within(
     start: usize,
     end: usize,
-    mut visit: impl FnMut(usize, usize) -> Result<(), Errno>,
+    mut visit: impl FnMut(Area) -> Result<(), Errno>,
 ) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let maps = rustix::fs::open("/proc/self/maps", flags, Mode::empty())?;
@@ -147,12 +148,20 @@ pub fn visit_within(
             Some(Errno::NOENT) => break,
             Some(error) => return Err(error),
         }
-        let (from, to) = (found.vma_start as usize, found.vma_end as usize);
-        if from >= end {
+        let kind = match found.inode {
+            0 => Kind::Anonymous,
+            _ => Kind::File,
+        };
+        let area = area_of(&found, kind);
+        if area.start >= end {
             break;
         }
-        visit(from.max(at), to.min(end))?;
-        at = to;
+        visit(Area {
+            start: area.start.max(at),
+            end: area.end.min(end),
+            ..area
+        })?;
+        at = area.end;
     }
     Ok(())
 }
