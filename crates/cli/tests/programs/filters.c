@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,8 +83,13 @@ static int use_memory(void) {
     return bad;
 }
 
+static atomic_int has_started;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+/* Waits by a call that is permitted, when it has made those that a thread starts with. */
 static void *waits(void *unused) {
-    for (;;) pause();
+    has_started = 1;
+    pthread_mutex_lock(&held);
     return unused;
 }
 
@@ -141,7 +147,9 @@ static int go(const char *way) {
         execl("/bin/echo", "echo", "executed", (char *)0);
     } else if (!strcmp(way, "threads")) {
         pthread_t thread;
+        pthread_mutex_lock(&held);
         pthread_create(&thread, 0, waits, 0);
+        while (!has_started) usleep(1000);
         answer = set(permit_few(), SECCOMP_FILTER_FLAG_TSYNC);
     } else {
         abort();
