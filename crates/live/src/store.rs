@@ -475,7 +475,7 @@ impl SwapStore {
             let from = SlotId(first.0 + start as u32);
             for (at, pages) in self.runs_of(from, pages, |it, slot| !it.is_compressed(slot)) {
                 self.queue(transfer, start + at, pages);
-                self.note_plain(pages);
+                self.note_plain();
             }
             for page in start..start + pages {
                 if self.is_compressed(first.0 as usize + page) {

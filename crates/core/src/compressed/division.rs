@@ -1,16 +1,17 @@
-//! The division of memory between plain frames and compressed pages, by marginal cost.
+//! The division of memory between plain frames and compressed pages, by what each would cost.
 //!
-//! A page of memory more for the frames saves a decompression for each touch of the page that left
-//! the frames last. A page more for the log saves reads from disk, for each touch of the pages, as
-//! many as are compressed into one, that left the log last; a page less costs them for the pages
-//! that would leave it next. How often a page of each kind is touched is sampled: in the youngest
-//! eighth of the log, in its oldest, and among the pages that an eighth more of it would have kept.
-//! Memory goes where it saves more. After ARC's adaptation by ghost hits (Megiddo and Modha, FAST
-//! 2003), with costs.
+//! Pages that leave the frames go to the young end of the log, and those at its old end to the
+//! disk. A page that is brought back has a *rank*: the number of pages that left the frames after
+//! it and are still out. With so many frames more it would not have left. So the ranks of what was
+//! brought back of late tell what would have been brought back, and from where, at every division
+//! with more frames than there are (Mattson, Gecsei, Slutz and Traiger 1970: the distances of one
+//! run give the misses of all sizes). With fewer frames, what is missed besides is taken to be as
+//! much as the same number of frames more would have saved. Each division has its cost by that, and
+//! memory goes to the least, a quarter of the log in a step: where the frames become fewer, the
+//! next look tells at what cost that was.
 //!
-//! Pages that do not compress leave the frames for the disk. They are taken to be touched again as
-//! soon as those in the log, so that as many of a page of memory more would save a read as there
-//! are of them. Where one read brings many wanted pages, what is old costs a part of one each.
+//! Pages that do not compress leave the frames for the disk. Their ranks are taken to be as those
+//! of the others.
 
 use super::log::SEGMENT_PAGES;
 
@@ -18,12 +19,18 @@ use super::log::SEGMENT_PAGES;
 const DECOMPRESSION_NS: u64 = 25_000;
 /// ... and from disk.
 const READ_NS: u64 = 90_000;
+/// The cost of reading a whole segment: its bytes take as long again, and its room.
+const WHOLE_READ_NS: u64 = 270_000;
 /// After how many pages brought back the division is looked at again.
 const PERIOD: u32 = 1024;
-/// So many reads from disk in that time cost too little to be avoided.
-const READS_IGNORED: u128 = 4;
+/// The part of the cost that another division must save.
+const GAIN_PART: u64 = 64;
+/// The divisions that are compared, as parts of all memory.
+const CANDIDATES: u32 = 64;
+/// The rooms of the smallest log, which tells whether a larger one would pay.
+const ROOMS_LEAST: u32 = 2;
 /// The part of its size by which the log grows or shrinks in one step.
-const STEP_PART: u32 = 16;
+const STEP_PART: u32 = 4;
 
 /// Compressed pages have at least this part of memory to take, ...
 const CEDED_PART: u32 = 256;
@@ -41,22 +48,16 @@ pub const SHRINKING_ROOM: u32 = 3 * SEGMENT_PAGES;
 /// needs several pages at once could wait for them forever, each sending another one away.
 const FRAMES_LEAST: u32 = 64;
 
-/// The number of origins.
-pub const ORIGINS: usize = 5;
+/// The number of parts that ranks are counted in.
+pub const PARTS: usize = 32;
 
-/// The place of a page before it is brought back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// In memory, in the youngest eighth of the log.
-    Young,
-    /// In memory, in the oldest eighth.
-    Old,
-    /// In memory, between the two.
-    Middle,
-    /// On disk; an eighth more memory would have kept it.
-    LeftLately,
-    /// On disk.
-    Disk,
+/// The pages of the log by rank, as they were when they were last counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ranks {
+    /// The number of pages in each part, the youngest first.
+    pub pages: [u64; PARTS],
+    /// The number of them that were in memory.
+    pub in_memory: u64,
 }
 
 /// The memory that the log may have.
@@ -65,10 +66,10 @@ pub struct Division {
     /// All memory, in pages.
     budget: u32,
     rooms_max: u32,
-    /// Pages brought back since the division was last looked at, by origin.
-    counts: [u32; ORIGINS],
-    /// Pages read in that time that were never compressed.
-    plain: u32,
+    /// Pages brought back since the division was last looked at, by the parts of their ranks.
+    counts: [u32; PARTS],
+    /// Reads in that time of pages that were never compressed.
+    plain_reads: u32,
 }
 
 /// The pages that the core leaves to compressed ones, of those that it and they have together. The
@@ -137,8 +138,8 @@ impl Division {
         let mut division = Division {
             budget,
             rooms_max: budget / 2 / SEGMENT_PAGES,
-            counts: [0; ORIGINS],
-            plain: 0,
+            counts: [0; PARTS],
+            plain_reads: 0,
         };
         division.limit();
         division
@@ -167,62 +168,106 @@ impl Division {
         most.min(self.budget.saturating_sub(FRAMES_LEAST)) / SEGMENT_PAGES
     }
 
-    /// Learns from where a page was brought back.
-    pub fn note(&mut self, origin: Origin) {
-        self.counts[origin as usize] += 1;
+    /// Learns that a page was brought back whose rank is in this part.
+    pub fn note(&mut self, part: usize) {
+        self.counts[part] += 1;
     }
 
-    /// Learns that `pages` are read that were never compressed.
-    pub fn note_plain(&mut self, pages: u32) {
-        self.plain += pages;
+    /// Learns of a read of pages that were never compressed.
+    pub fn note_plain(&mut self) {
+        self.plain_reads += 1;
     }
 
     /// Returns true if it is time to divide anew.
     pub fn is_due(&self) -> bool {
-        self.counts.iter().sum::<u32>() >= PERIOD
+        self.counts.iter().sum::<u32>() + self.plain_reads >= PERIOD
     }
 
-    /// Divides anew, given how many `rooms` the log has, how many `pages` there are of each origin,
-    /// and what reads of whole segments have brought of late.
-    pub fn adapt(&mut self, rooms: u32, pages: [u64; ORIGINS], whole: Yield) {
-        let counts = core::mem::replace(&mut self.counts, [0; ORIGINS]);
-        let plain = u64::from(core::mem::replace(&mut self.plain, 0));
-        let all = plain + counts.iter().map(|count| u64::from(*count)).sum::<u64>();
-        let saved_by_frame_ns =
-            DECOMPRESSION_NS + (READ_NS - DECOMPRESSION_NS) * plain / all.max(1);
-        // The products below are of more bits than 64 where there are gigabytes.
-        let of = |origin: Origin| {
-            let index = origin as usize;
-            (u128::from(counts[index]), u128::from(pages[index].max(1)))
+    /// Divides anew, given how many `rooms` the log has, the ranks of its pages, and what reads of
+    /// whole segments have brought of late.
+    pub fn adapt(&mut self, rooms: u32, ranks: &Ranks, whole: Yield) {
+        let seen = Seen {
+            counts: core::mem::replace(&mut self.counts, [0; PARTS]),
+            ranks,
+            held: u64::from(rooms.max(1) * SEGMENT_PAGES),
+            read_ns: READ_NS.min(
+                DECOMPRESSION_NS
+                    + WHOLE_READ_NS * u64::from(whole.reads) / u64::from(whole.pages).max(1),
+            ),
+            plain_ns: READ_NS * u64::from(core::mem::replace(&mut self.plain_reads, 0)),
         };
-        let in_memory = u128::from(pages[..ORIGINS - 2].iter().sum::<u64>());
-        // What a page of memory saves, by cross-multiplication: touches of a page, times the cost
-        // of one, times the pages in one of memory.
-        let memory = u128::from(rooms) * u128::from(SEGMENT_PAGES);
-        let (young, young_pages) = of(Origin::Young);
-        let is_worth_more = |origin, read_ns: u64| {
-            let (touches, its_pages) = of(origin);
-            touches * u128::from(read_ns) * in_memory * young_pages
-                > young * u128::from(saved_by_frame_ns) * memory * its_pages
-        };
-        let read_ns = READ_NS - DECOMPRESSION_NS;
-        let of_whole_ns = read_ns * u64::from(whole.reads) / u64::from(whole.pages).max(1);
-        let step = rooms.div_ceil(STEP_PART);
-        let is_missed = of(Origin::LeftLately).0 > READS_IGNORED;
-        if is_missed && is_worth_more(Origin::LeftLately, read_ns) {
-            self.rooms_max = self.rooms_max.max(rooms) + step;
-        } else if young > 0 && !is_worth_more(Origin::Old, of_whole_ns.min(read_ns)) {
-            self.rooms_max = self.rooms_max.min(rooms).saturating_sub(step);
+        if ranks.in_memory == 0 {
+            return;
         }
+        let part = (self.budget / CANDIDATES / SEGMENT_PAGES).max(1);
+        let candidates = (0..=self.rooms_most() / part).map(|step| step * part);
+        let cost = |rooms: u32| seen.cost(u64::from(rooms * SEGMENT_PAGES));
+        let now = cost(rooms);
+        let best = candidates.min_by_key(|rooms| cost(*rooms)).unwrap_or(rooms);
+        if cost(best) + now / GAIN_PART >= now {
+            // Neither is this one large enough for what is in it, perhaps, nor another better.
+            return;
+        }
+        self.rooms_max = match best < rooms {
+            true => best.max(rooms - rooms.div_ceil(STEP_PART)),
+            false => best.min(self.rooms_max.max(rooms) + rooms.div_ceil(STEP_PART)),
+        };
         self.limit();
     }
 
-    /// Keeps the log between a sixteenth and seven eighths of memory, and leaves the frames at
+    /// Keeps the log between a sixty-fourth and seven eighths of memory, and leaves the frames at
     /// [least they need](FRAMES_LEAST).
     fn limit(&mut self) {
         let most = self.rooms_most();
-        let least = self.budget / 16 / SEGMENT_PAGES;
+        let least = (self.budget / CANDIDATES / SEGMENT_PAGES).max(ROOMS_LEAST);
         self.rooms_max = self.rooms_max.clamp(least.min(most), most);
+    }
+}
+
+/// The pages that were brought back in a period.
+struct Seen<'a> {
+    counts: [u32; PARTS],
+    ranks: &'a Ranks,
+    /// The memory that the log has, in pages.
+    held: u64,
+    /// The cost of a page from disk.
+    read_ns: u64,
+    /// The cost of all pages that were never compressed.
+    plain_ns: u64,
+}
+
+impl Seen<'_> {
+    /// The cost of bringing back what was wanted in the period, with so many pages of memory for
+    /// the log.
+    fn cost(&self, held: u64) -> u64 {
+        let (more, fewer) = (
+            self.held.saturating_sub(held),
+            held.saturating_sub(self.held),
+        );
+        let kept = held * self.ranks.in_memory / self.held;
+        let all = self.below(u64::MAX);
+        let hits = self.below(more);
+        let not_read = self.below((more + kept).saturating_sub(fewer)).max(hits);
+        let from_memory = not_read - hits + self.below(fewer);
+        let plain_ns = self.plain_ns - self.plain_ns * hits / all.max(1);
+        from_memory * DECOMPRESSION_NS + (all - not_read) * self.read_ns + plain_ns
+    }
+
+    /// The number of pages brought back with ranks below `rank`.
+    fn below(&self, rank: u64) -> u64 {
+        let (mut from, mut count) = (0, 0);
+        for (counted, pages) in self.counts.iter().zip(self.ranks.pages) {
+            if rank <= from {
+                break;
+            }
+            let within = (rank - from).min(pages);
+            count += match within == pages {
+                true => u64::from(*counted),
+                false => u64::from(*counted) * within / pages,
+            };
+            from += pages;
+        }
+        count
     }
 }
 
@@ -232,17 +277,21 @@ mod tests {
 
     const ONE_BY_ONE: Yield = Yield { reads: 1, pages: 1 };
 
-    /// The pages of a log of `rooms`, with `ratio` pages in one of memory, by origin.
-    fn pages(rooms: u32, ratio: u64) -> [u64; ORIGINS] {
-        let eighth = u64::from(rooms * SEGMENT_PAGES) * ratio / 8;
-        [eighth, eighth, 6 * eighth, eighth, 8 * eighth]
+    /// The ranks of a log of `rooms` with `ratio` pages in one of memory, and as many on disk.
+    fn ranks(rooms: u32, ratio: u64) -> Ranks {
+        let in_memory = u64::from(rooms * SEGMENT_PAGES) * ratio;
+        Ranks {
+            pages: [2 * in_memory / PARTS as u64; PARTS],
+            in_memory,
+        }
     }
 
-    /// Brings back a period's pages from `origin`, with three pages in one of memory.
-    fn bring(division: &mut Division, origin: Origin, rooms: u32) {
-        (0..PERIOD).for_each(|_| division.note(origin));
+    /// Brings back a period's pages from these parts, from a log of `rooms` with `ratio` pages in
+    /// one of memory.
+    fn bring(division: &mut Division, rooms: u32, ratio: u64, parts: core::ops::Range<usize>) {
+        (0..PERIOD as usize).for_each(|at| division.note(parts.start + at % parts.len()));
         assert!(division.is_due());
-        division.adapt(rooms, pages(rooms, 3), ONE_BY_ONE);
+        division.adapt(rooms, &ranks(rooms, ratio), ONE_BY_ONE);
         assert!(!division.is_due());
     }
 
@@ -263,75 +312,68 @@ mod tests {
     fn the_log_grows_while_pages_that_left_it_last_are_read_back() {
         let mut division = Division::new(16_000);
         let before = division.rooms_max();
-        bring(&mut division, Origin::LeftLately, before);
-        assert!(division.rooms_max() > before);
+        bring(&mut division, before, 3, 16..18);
+        assert!((before + 1..=before + before.div_ceil(4)).contains(&division.rooms_max()));
+        // Those that left it long ago tell of nothing within reach.
+        let before = division.rooms_max();
+        bring(&mut division, before, 3, 30..32);
+        assert_eq!(division.rooms_max(), before);
     }
 
     #[test]
-    fn the_log_shrinks_while_pages_that_came_last_are_wanted_back_and_old_ones_are_not() {
+    fn frames_have_what_they_would_have_kept() {
+        // All that is wanted would have stayed in a quarter of the log's memory, in frames.
         let mut division = Division::new(16_000);
-        bring(&mut division, Origin::Young, 100);
-        assert_eq!(division.rooms_max(), 93);
-        bring(&mut division, Origin::Old, 93);
-        assert_eq!(division.rooms_max(), 93);
-        // What is neither tells nothing of either end.
-        bring(&mut division, Origin::Middle, 93);
-        assert_eq!(division.rooms_max(), 93);
-    }
-
-    #[test]
-    fn pages_that_compress_well_are_worth_more_in_the_log() {
-        for (ratio, shrinks) in [(1, true), (4, false)] {
-            let mut division = Division::new(16_000);
-            for number in 0..PERIOD {
-                division.note(if number % 6 == 0 {
-                    Origin::Old
-                } else {
-                    Origin::Young
-                });
-            }
-            division.adapt(100, pages(100, ratio), ONE_BY_ONE);
-            assert_eq!(division.rooms_max() < 100, shrinks, "{ratio}");
+        for rooms in [400, 300, 225] {
+            bring(&mut division, rooms, 3, 0..1);
+            assert_eq!(division.rooms_max(), rooms - rooms.div_ceil(4));
         }
     }
 
     #[test]
-    fn few_touches_of_few_old_pages_are_as_many_as_many_of_many_young_ones() {
-        for (old_pages, shrinks) in [(20, false), (4000, true)] {
+    fn a_walk_beyond_the_youngest_pages_is_seen() {
+        // Nothing near either end, and all of it within twice the frames that the log's memory is.
+        let mut division = Division::new(16_000);
+        bring(&mut division, 400, 3, 4..5);
+        assert_eq!(division.rooms_max(), 300);
+        // Where it is longer, nothing is saved by what is too little.
+        let mut division = Division::new(16_000);
+        bring(&mut division, 400, 3, 13..15);
+        assert!(division.rooms_max() >= 400);
+    }
+
+    #[test]
+    fn pages_that_compress_well_are_worth_more_in_the_log() {
+        for (ratio, shrinks) in [(1, true), (6, false)] {
             let mut division = Division::new(16_000);
-            (0..1000).for_each(|_| division.note(Origin::Young));
-            (0..24).for_each(|_| division.note(Origin::Old));
-            division.adapt(100, [800, old_pages, 5600, 0, 0], ONE_BY_ONE);
-            assert_eq!(division.rooms_max() < 100, shrinks, "{old_pages}");
+            bring(&mut division, 400, ratio, 0..16);
+            assert_eq!(division.rooms_max() < 400, shrinks, "{ratio}");
         }
     }
 
     #[test]
     fn a_log_of_a_terabyte_is_divided_as_a_small_one() {
-        let rooms = (1 << 40) / crate::compressed::log::SEGMENT_BYTES as u64;
-        for (old, shrinks) in [(20, true), (300, false)] {
-            let mut division = Division::new(u32::MAX);
-            (0..PERIOD - old).for_each(|_| division.note(Origin::Young));
-            (0..old).for_each(|_| division.note(Origin::Old));
-            division.adapt(rooms as u32, pages(rooms as u32, 4), ONE_BY_ONE);
-            let has_shrunk = u64::from(division.rooms_max()) < rooms;
-            assert_eq!(has_shrunk, shrinks, "{old}");
+        let rooms = ((1_u64 << 40) / u64::from(crate::compressed::log::SEGMENT_BYTES)) as u32;
+        for (part, shrinks) in [(0, true), (17, false)] {
+            let mut division = Division::new(2 * rooms * SEGMENT_PAGES);
+            bring(&mut division, rooms / 2, 4, part..part + 1);
+            assert_eq!(division.rooms_max() < rooms / 2, shrinks, "{part}");
         }
     }
 
     #[test]
     fn pages_that_do_not_compress_and_segments_read_whole_make_frames_worth_more() {
-        for (plain, whole, shrinks) in [(0, 1, false), (9000, 1, true), (0, 50, true)] {
+        for (plain, whole, shrinks) in [(0, 1, false), (4000, 1, true), (0, 50, true)] {
             let mut division = Division::new(16_000);
-            (0..900).for_each(|_| division.note(Origin::Young));
-            (0..124).for_each(|_| division.note(Origin::Old));
-            division.note_plain(plain);
+            (0..900).for_each(|at| division.note(at % 16));
+            (0..300).for_each(|at| division.note(16 + at % 2));
+            (0..plain).for_each(|_| division.note_plain());
             let of_reads = Yield {
                 reads: 1,
                 pages: whole,
             };
-            division.adapt(100, pages(100, 4), of_reads);
-            assert_eq!(division.rooms_max() < 100, shrinks, "{plain} {whole}");
+            division.adapt(400, &ranks(400, 4), of_reads);
+            assert_eq!(division.rooms_max() < 400, shrinks, "{plain} {whole}");
         }
     }
 

@@ -13,7 +13,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ops::DerefMut;
 
-use super::division::{ORIGINS, Origin};
+use super::division::{PARTS, Ranks};
 use crate::id::SlotId;
 
 /// The size of a segment, in bytes.
@@ -70,8 +70,10 @@ enum State {
 struct Segment {
     state: State,
     room: Option<Room>,
-    /// Its place in the order of age.
+    /// Its place in the order in which segments leave memory.
     stamp: u64,
+    /// The order in which its pages came, wherever they have been since.
+    born: u64,
     /// The number of bytes of it that are written.
     used: u32,
     /// The number of those that are of live entries, ...
@@ -80,8 +82,6 @@ struct Segment {
     count: u32,
     /// The slots whose pages were put here, in their order.
     order: Vec<SlotId>,
-    /// The number of segments that had left memory when this one did.
-    left_as: u64,
 }
 
 /// Something that has become free, for whoever keeps the bytes. Until it is handed over it is
@@ -118,32 +118,20 @@ pub struct SegmentLog<Entries> {
     /// ... and those that are on disk as well.
     clean: BTreeSet<(u64, SegmentId)>,
     stamps: u64,
-    left: u64,
     /// Bytes in use in `full` and `clean`, and how many of them are live.
     still_used: u64,
     still_live: u64,
     pages: u64,
     pages_in_memory: u64,
     freed: Vec<Freed>,
-    parts: Parts,
+    /// The least `born` of each part of the ranks, the youngest first, as they were last counted.
+    parts: [u64; PARTS],
+    ranks: Ranks,
+    /// The number of pages that have come since then.
+    uncounted: u64,
     /// The segment at which the next search for holes begins.
     looked_at: usize,
 }
-
-/// The bounds of parts of the log, by stamps, and by the numbers with which segments left memory.
-#[derive(Clone, Copy)]
-struct Parts {
-    young_from: u64,
-    old_to: u64,
-    left_after: u64,
-}
-
-/// Before the parts are marked nothing is young or old, or has left lately.
-const UNMARKED: Parts = Parts {
-    young_from: u64::MAX,
-    old_to: 0,
-    left_after: u64::MAX,
-};
 
 impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     /// An empty log for as many slots as `entries` has numbers.
@@ -159,13 +147,14 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             full: BTreeSet::new(),
             clean: BTreeSet::new(),
             stamps: 0,
-            left: 0,
             still_used: 0,
             still_live: 0,
             pages: 0,
             pages_in_memory: 0,
             freed: Vec::new(),
-            parts: UNMARKED,
+            parts: [0; PARTS],
+            ranks: Ranks::default(),
+            uncounted: 0,
             looked_at: 0,
         }
     }
@@ -190,7 +179,9 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     /// Puts a page of `bytes` at the young end. Answers where its bytes are to be written; nothing
     /// if that takes a room more than `rooms_max`.
     pub fn append(&mut self, slot: SlotId, bytes: u32, rooms_max: u32) -> Option<(Room, u32)> {
-        self.append_at(End::Young, slot, bytes, rooms_max, None)
+        let place = self.append_at(End::Young, slot, bytes, rooms_max, None)?;
+        self.uncounted += 1;
+        Some(place)
     }
 
     fn append_at(
@@ -199,7 +190,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         slot: SlotId,
         bytes: u32,
         rooms_max: u32,
-        stamp: Option<u64>,
+        source: Option<SegmentId>,
     ) -> Option<(Room, u32)> {
         assert!(bytes > 0 && bytes <= 4096);
         let length = bytes.next_multiple_of(ALIGNMENT);
@@ -213,7 +204,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
                 if let Some(id) = other {
                     self.seal(id);
                 }
-                let id = self.open_segment(stamp);
+                let id = self.open_segment(source);
                 self.open[end as usize] = Some(id);
                 id
             }
@@ -312,20 +303,24 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         })
     }
 
-    fn open_segment(&mut self, stamp: Option<u64>) -> SegmentId {
-        let stamp = stamp.unwrap_or_else(|| {
-            self.stamps += 1;
-            self.stamps
-        });
+    /// A segment to be filled: with pages of a `source` that has holes, or with those that come.
+    fn open_segment(&mut self, source: Option<SegmentId>) -> SegmentId {
+        let (stamp, born) = match source.map(|id| &self.segments[id.0 as usize]) {
+            Some(source) => (source.stamp.saturating_sub(1), source.born),
+            None => {
+                self.stamps += 1;
+                (self.stamps, self.stamps)
+            }
+        };
         let segment = Segment {
             state: State::Open,
             room: Some(self.take_room()),
             stamp,
+            born,
             used: 0,
             live: 0,
             count: 0,
             order: Vec::new(),
-            left_as: 0,
         };
         match self.unused.pop() {
             Some(number) => {
@@ -405,7 +400,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
     /// Puts the page of `slot`, which lies in memory, among the survivors. Answers where its bytes
     /// are to be copied to.
     pub fn relocate(&mut self, slot: SlotId, found: Found) -> Option<(Room, u32)> {
-        let stamp = self.segments[found.segment.0 as usize].stamp;
         // There is a room to come: that of the segment that is being cleaned.
         let rooms_max = self.rooms_in_use + 1;
         self.append_at(
@@ -413,7 +407,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             slot,
             found.bytes,
             rooms_max,
-            Some(stamp.saturating_sub(1)),
+            Some(found.segment),
         )
     }
 
@@ -444,10 +438,8 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
             return false;
         };
         self.unlist(id);
-        self.left += 1;
         let segment = &mut self.segments[id.0 as usize];
         segment.state = State::Disk;
-        segment.left_as = self.left;
         self.pages_in_memory -= u64::from(segment.count);
         let room = segment.room.take().expect("it was in memory");
         self.give_room_back(room);
@@ -494,46 +486,49 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         segment.live * 16 / segment.used.max(1)
     }
 
-    /// From what part of the log a page comes that lies in a segment, as the parts were last
-    /// [marked](Self::mark_parts).
-    pub fn origin_of(&self, id: SegmentId) -> Origin {
-        let segment = &self.segments[id.0 as usize];
-        if matches!(segment.state, State::Disk | State::Reading) {
-            return match segment.left_as > self.parts.left_after {
-                true => Origin::LeftLately,
-                false => Origin::Disk,
-            };
-        }
-        if segment.stamp >= self.parts.young_from {
-            Origin::Young
-        } else if segment.stamp <= self.parts.old_to {
-            Origin::Old
-        } else {
-            Origin::Middle
-        }
+    /// The part of the ranks, as they were last [counted](Self::count_ranks), in which the pages of
+    /// a segment are. Before that all are in the last one.
+    pub fn part_of(&self, id: SegmentId) -> usize {
+        let born = self.segments[id.0 as usize].born;
+        let part = self.parts.iter().position(|least| *least <= born);
+        part.unwrap_or(PARTS - 1)
     }
 
-    /// Marks the youngest and the oldest eighth of the rooms, and as many segments as those that
-    /// left memory last. Answers the number of pages in each part now, by [`Origin`].
-    pub fn mark_parts(&mut self) -> [u64; ORIGINS] {
-        let eighth = (self.rooms_in_use as usize / 8).max(1);
-        let mut stamps: Vec<u64> = self.full.iter().chain(&self.clean).map(|it| it.0).collect();
-        stamps.sort_unstable();
-        self.parts = Parts {
-            young_from: match stamps.len().checked_sub(eighth) {
-                Some(at) => stamps[at],
-                None => 0,
-            },
-            old_to: stamps.get(eighth - 1).copied().unwrap_or(0),
-            left_after: self.left.saturating_sub(eighth as u64),
+    /// Returns true if the ranks are to be counted anew: as many pages have come as are in a part.
+    pub fn is_count_due(&self) -> bool {
+        self.uncounted * PARTS as u64 > self.pages
+    }
+
+    /// The ranks as they were last counted.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// Counts the pages by their ranks anew: in parts of as many pages each, of whole segments.
+    pub fn count_ranks(&mut self) {
+        let there = self.segments.iter().filter(|it| it.count > 0);
+        let mut all: Vec<(u64, u32)> = there.map(|it| (it.born, it.count)).collect();
+        all.sort_unstable_by(|one, other| other.cmp(one));
+        let whole = self.pages.max(1);
+        self.uncounted = 0;
+        let (mut before, mut part) = (0, 0);
+        self.ranks = Ranks {
+            in_memory: self.pages_in_memory,
+            ..Ranks::default()
         };
-        let mut pages = [0; ORIGINS];
-        for (number, segment) in (0..).zip(&self.segments) {
-            if segment.state != State::Free {
-                pages[self.origin_of(SegmentId(number)) as usize] += u64::from(segment.count);
+        for (born, count) in all {
+            // Segments of one age, which was split by their survivors, are in one part.
+            let due = (before * PARTS as u64 / whole) as usize;
+            if due > part && born < self.parts[part] {
+                // None is in those that a large segment goes past.
+                self.parts[part + 1..=due].fill(u64::MAX);
+                part = due.min(PARTS - 1);
             }
+            self.parts[part] = born;
+            self.ranks.pages[part] += u64::from(count);
+            before += u64::from(count);
         }
-        pages
+        self.parts[part..].fill(0);
     }
 
     /// Hands over the next thing that has become free. It is not used again before.

@@ -15,7 +15,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::{DerefMut, Range};
 
-use super::division::{Division, Origin, Yield};
+use super::division::{Division, Yield};
 use super::log::{Found, Freed, Room, SEGMENT_PAGES, SegmentId, SegmentLog};
 use crate::id::{PAGE_BYTES, SlotId};
 use crate::memory::swap_slots::Slots;
@@ -219,9 +219,9 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         self.is_emptying = is_emptying && !self.is_alone;
     }
 
-    /// Learns that `pages` are read that are not compressed.
-    pub fn note_plain(&mut self, pages: u32) {
-        self.division.note_plain(pages);
+    /// Learns of a read of pages that are not compressed.
+    pub fn note_plain(&mut self) {
+        self.division.note_plain();
     }
 
     /// Learns how many pages of memory compressed ones may take: those that no frame has. While
@@ -310,14 +310,8 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         let found = self.log.find(slot).expect("the caller has asked");
         let segment = found.segment;
         if found.room.is_some() {
-            // What has come along from disk would not have been touched there and then by itself.
-            let is_loaded = self.is_loaded(segment);
-            let origin = match is_loaded {
-                true => Origin::Middle,
-                false => self.log.origin_of(segment),
-            };
-            self.division.note(origin);
-            self.locality.1 += u32::from(is_loaded);
+            self.division.note(self.log.part_of(segment));
+            self.locality.1 += u32::from(self.is_loaded(segment));
             return Way::Here(found);
         }
         if self.log.is_being_read(segment) {
@@ -328,10 +322,10 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             let Some(place) = self.singles_unused.pop() else {
                 return Way::Later;
             };
-            self.division.note(self.log.origin_of(segment));
+            self.division.note(self.log.part_of(segment));
             return Way::Single(found, place);
         }
-        self.division.note(self.log.origin_of(segment));
+        self.division.note(self.log.part_of(segment));
         let (room, bytes) = self.log.begin_read(segment);
         self.reads += 1;
         self.locality.0 += 1;
@@ -440,12 +434,15 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         may_write: bool,
     ) -> Option<(SegmentId, Room, u32)> {
         if self.division.is_due() {
-            let pages = self.log.mark_parts();
             let whole = match self.locality {
                 (reads, pages) if reads >= READS_KNOWN => Yield { reads, pages },
                 _ => Yield { reads: 1, pages: 1 },
             };
-            self.division.adapt(self.log.rooms(), pages, whole);
+            self.division
+                .adapt(self.log.rooms(), self.log.ranks(), whole);
+        }
+        if self.log.is_count_due() {
+            self.log.count_ranks();
         }
         self.fill_holes(slots, memory);
         let most = match self.is_emptying {

@@ -288,7 +288,8 @@ impl Compressed {
             let (packed, plain): (Vec<SlotId>, Vec<SlotId>) =
                 run.into_iter().partition(|slot| is_packed(self, *slot));
             self.queue(number, &plain);
-            self.tier.note_plain(plain.len() as u32);
+            let reads = plain.chunk_by(|one, next| one.0 + 1 == next.0);
+            reads.for_each(|_| self.tier.note_plain());
             for slot in packed {
                 let page = (slot.0 - slots[0].0) as usize;
                 self.fetch_packed(

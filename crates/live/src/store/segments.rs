@@ -167,10 +167,10 @@ impl SwapStore {
         }
     }
 
-    /// Notes that `pages` are read that were never compressed.
-    pub(super) fn note_plain(&mut self, pages: usize) {
+    /// Notes a read of pages that were never compressed.
+    pub(super) fn note_plain(&mut self) {
         if let Some(compressed) = &mut self.compressed {
-            compressed.tier().note_plain(pages as u32);
+            compressed.tier().note_plain();
         }
     }
 

@@ -93,35 +93,37 @@ fn a_room_without_memory_is_used_last() {
 }
 
 #[test]
-fn the_parts_of_the_log_are_told_by_age_whatever_is_live_in_them() {
+fn ranks_are_told_by_age_wherever_pages_lie() {
     let mut log = log(800);
     (0..640).for_each(|slot| assert!(log.append(SlotId(slot), 4096, 80).is_some()));
-    // The second oldest eighth is all there is of old pages.
     (0..80).for_each(|slot| assert!(log.remove(SlotId(slot))));
-    let first = log.find(SlotId(80)).unwrap().segment;
-    let last = log.find(SlotId(630)).unwrap().segment;
-    assert_eq!(log.origin_of(first), Origin::Middle);
-    assert_eq!(log.origin_of(last), Origin::Middle);
-    let pages = log.mark_parts();
-    let of = |slot: u32| log.origin_of(log.find(SlotId(slot)).unwrap().segment);
-    assert_eq!(
-        (of(80), of(300), of(630)),
-        (Origin::Old, Origin::Middle, Origin::Young)
-    );
-    assert_eq!(pages.iter().sum::<u64>(), 560);
-    assert!(
-        (64..=96).contains(&pages[Origin::Old as usize]),
-        "{pages:?}"
-    );
-    assert!(
-        (64..=96).contains(&pages[Origin::Young as usize]),
-        "{pages:?}"
-    );
+    log.count_ranks();
+    let of = |log: &SegmentLog<Vec<u64>>, slot: u32| {
+        log.part_of(log.find(SlotId(slot)).unwrap().segment)
+    };
+    let parts: Vec<usize> = (80..640).map(|slot| of(&log, slot)).collect();
+    assert!(parts.is_sorted_by(|one, next| one >= next));
+    assert_eq!((parts[0], parts[559]), (PARTS - 1, 0));
+    let pages = log.ranks().pages;
+    for (part, count) in pages.into_iter().enumerate() {
+        let there = parts.iter().filter(|it| **it == part).count();
+        assert_eq!(there as u64, count, "{part}");
+        // A part ends with a segment.
+        assert!([16, 32].contains(&count), "{pages:?}");
+    }
+    assert_eq!(log.ranks().in_memory, 560);
+    // What comes after that is the youngest, and what leaves memory is as old as before.
+    log.append(SlotId(700), 4096, 80).unwrap();
+    assert_eq!(of(&log, 700), 0);
     let (id, _, _) = log.begin_write().unwrap();
     log.end_write(id, true);
     assert!(log.drop_clean());
-    assert_eq!(log.mark_parts()[Origin::LeftLately as usize], 16);
-    assert_eq!(log.origin_of(id), Origin::LeftLately);
+    assert_eq!(log.part_of(id), PARTS - 1);
+    let _ = log.begin_read(id);
+    log.end_read(id, true);
+    assert_eq!(log.part_of(id), PARTS - 1);
+    log.count_ranks();
+    assert_eq!(log.ranks().pages.iter().sum::<u64>(), 561);
 }
 
 #[test]
