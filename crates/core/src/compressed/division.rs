@@ -27,8 +27,9 @@ const PERIOD: u32 = 1024;
 const GAIN_PART: u64 = 64;
 /// The divisions that are compared, as parts of all memory.
 const CANDIDATES: u32 = 64;
-/// The rooms of the smallest log, which tells whether a larger one would pay.
-const ROOMS_LEAST: u32 = 2;
+/// The rooms of the smallest log, where they are no more than an eighth of memory: it tells whether
+/// a larger one would pay, and one of few rooms can't be divided finely.
+const ROOMS_LEAST: u32 = 8;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 4;
 
@@ -210,16 +211,20 @@ impl Division {
         }
         self.rooms_max = match best < rooms {
             true => best.max(rooms - rooms.div_ceil(STEP_PART)),
-            false => best.min(self.rooms_max.max(rooms) + rooms.div_ceil(STEP_PART)),
+            // It may be that it has yet to fill what it may have.
+            false => self
+                .rooms_max
+                .max(best.min(rooms + rooms.div_ceil(STEP_PART))),
         };
         self.limit();
     }
 
-    /// Keeps the log between a sixty-fourth and seven eighths of memory, and leaves the frames at
-    /// [least they need](FRAMES_LEAST).
+    /// Keeps the log between a sixty-fourth of memory, or [a few rooms](ROOMS_LEAST), and seven
+    /// eighths of it, and leaves the frames at [least they need](FRAMES_LEAST).
     fn limit(&mut self) {
         let most = self.rooms_most();
-        let least = (self.budget / CANDIDATES / SEGMENT_PAGES).max(ROOMS_LEAST);
+        let few = ROOMS_LEAST.min(self.budget / 8 / SEGMENT_PAGES);
+        let least = (self.budget / CANDIDATES / SEGMENT_PAGES).max(few);
         self.rooms_max = self.rooms_max.clamp(least.min(most), most);
     }
 }
