@@ -206,12 +206,12 @@ impl Division {
         let now = cost(rooms);
         let best = candidates.min_by_key(|rooms| cost(*rooms)).unwrap_or(rooms);
         if cost(best) + now / GAIN_PART >= now {
-            // Neither is this one large enough for what is in it, perhaps, nor another better.
+            // Another division would save too little.
             return;
         }
         self.rooms_max = match best < rooms {
             true => best.max(rooms - rooms.div_ceil(STEP_PART)),
-            // It may be that it has yet to fill what it may have.
+            // A log that is still being filled keeps the limit that it has.
             false => self
                 .rooms_max
                 .max(best.min(rooms + rooms.div_ceil(STEP_PART))),
