@@ -129,6 +129,8 @@ pub struct Engine {
     has_store: bool,
     now: Time,
     next_tick: Time,
+    /// The time of the last look at what is not about faults, see [`turn`].
+    looked: Time,
     /// In step, how much time has passed beside that of faults.
     passed_ns: u64,
     /// Turns in a row that had something to try again, see [`turn`].
@@ -139,6 +141,8 @@ pub struct Engine {
     beside: u32,
     /// The pages that are compressed memory's, as the core was last told.
     ceded: Ceded,
+    /// Compressed memory has come to rest in this turn: only what is started stirs it up.
+    is_tended: bool,
     asking: Asking,
     /// The number of the map that was drawn last.
     map_drawn: u32,

@@ -137,6 +137,10 @@ pub struct Requests {
     is_thawing: AtomicU32,
 }
 
+/// A request that a thread has made, and whose answer it is to [wait for](Requests::await_answer).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Asked(pub usize);
+
 /// A request on its way through the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken(usize);
@@ -180,11 +184,23 @@ impl Requests {
     /// Asks, and waits for the answer, at most for `limit`. `None` if there is no engine, no free
     /// slot or no answer in time.
     pub fn ask(&self, ask: Ask, limit: Duration) -> Option<u64> {
-        let (slot, is_heard) = self.post(ask, 0)?;
-        let mut waits_left = match is_heard {
-            true => limit.as_millis() / 10 + 1,
-            false => 0,
-        };
+        self.await_answer(self.begin(ask)?, limit)
+    }
+
+    /// Asks without waiting for the answer yet. `None` if there is no engine or no free slot.
+    pub fn begin(&self, ask: Ask) -> Option<Asked> {
+        let (number, is_heard) = self.post(ask, 0)?;
+        if !is_heard {
+            // Nobody is there to free it.
+            self.slots[number].state.store(GIVEN_UP, Ordering::Release);
+        }
+        is_heard.then_some(Asked(number))
+    }
+
+    /// Waits for the answer to what was asked, at most for `limit`. `None` if there is none in time.
+    pub fn await_answer(&self, asked: Asked, limit: Duration) -> Option<u64> {
+        let slot = &self.slots[asked.0];
+        let mut waits_left = limit.as_millis().div_ceil(10);
         while slot.state.load(Ordering::Acquire) != ANSWERED {
             if waits_left == 0 {
                 let gave_up = slot.state.compare_exchange(
@@ -209,32 +225,34 @@ impl Requests {
     /// Tells the engine something without waiting for it. False if there is no engine, or no free
     /// slot.
     pub fn tell(&self, ask: Ask) -> bool {
-        let Some((slot, is_heard)) = self.post(ask, UNANSWERED) else {
+        let Some((number, is_heard)) = self.post(ask, UNANSWERED) else {
             return false;
         };
         if !is_heard {
-            slot.state.store(GIVEN_UP, Ordering::Release);
+            self.slots[number].state.store(GIVEN_UP, Ordering::Release);
         }
         is_heard
     }
 
-    /// Posts a request and rings the doorbell. Answers the slot, and whether anybody hears it.
-    fn post(&self, ask: Ask, mark: u32) -> Option<(&Slot, bool)> {
+    /// Posts a request and rings the doorbell. Answers the number of the slot, and whether anybody
+    /// hears it.
+    fn post(&self, ask: Ask, mark: u32) -> Option<(usize, bool)> {
         let engine = self.engine.load(Ordering::Acquire);
         if engine == 0 || !self.is_here() {
             return None;
         }
-        let slot = self.slots.iter().find(|slot| {
+        let number = self.slots.iter().position(|slot| {
             slot.state
                 .compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
         })?;
+        let slot = &self.slots[number];
         let (kind, first, second) = pack(ask);
         slot.kind.store(kind | mark, Ordering::Relaxed);
         slot.first.store(first, Ordering::Relaxed);
         slot.second.store(second, Ordering::Relaxed);
         slot.state.store(POSTED, Ordering::Release);
-        Some((slot, self.ring(engine)))
+        Some((number, self.ring(engine)))
     }
 
     /// Ends the rest that [`Ask::Freeze`] began.

@@ -1,8 +1,9 @@
 //! Memory that grows by small steps: told of many at a time.
 //!
 //! To tell the engine of a new range takes as long as to fill some pages. So small ones are noted
-//! here, those that touch as one, until they are worth a request; what is not managed of a process
-//! that grows by small steps is never more than that.
+//! here, those that touch as one, until they are worth a request. The engine then takes them over
+//! while the program goes on; the next request waits for the answer to this one. So what is not
+//! managed of a process that grows by small steps is never more than three requests are about.
 //!
 //! # Invariants
 //! 1. The lock is only tried: a thread that does not get it, in a signal handler perhaps, or in a
@@ -10,7 +11,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use tidemark_live::requests::Ask;
+use tidemark_live::requests::{Ask, Asked};
 
 use crate::REQUESTS;
 use crate::hooks::ASK_LIMIT;
@@ -24,11 +25,13 @@ const BYTES_MAX: usize = 256 << 10;
 static RANGES: [[AtomicUsize; 2]; RANGES_MAX] =
     [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; RANGES_MAX];
 static LOCK: AtomicBool = AtomicBool::new(false);
+/// The number of the request that has not been waited for, and one; zero: there is none.
+static PENDING: AtomicUsize = AtomicUsize::new(0);
 
 /// Notes that `start..end` is new.
 pub(crate) fn note(start: usize, end: usize) {
     if end - start >= BYTES_MAX || LOCK.swap(true, Ordering::Acquire) {
-        return tell((start, end));
+        return tell_and_wait((start, end));
     }
     let is_noted = join(start, end);
     let sizes = RANGES.iter().map(|range| {
@@ -40,13 +43,14 @@ pub(crate) fn note(start: usize, end: usize) {
     LOCK.store(false, Ordering::Release);
     ranges.into_iter().flatten().for_each(tell);
     if !is_noted {
-        tell((start, end));
+        tell_and_wait((start, end));
     }
 }
 
 /// Forgets all of it, in a forked child, whose engine looks for itself.
 pub(crate) fn forget() {
     take_all();
+    PENDING.store(0, Ordering::Release);
     LOCK.store(false, Ordering::Release);
 }
 
@@ -78,10 +82,28 @@ fn take_all() -> [(usize, usize); RANGES_MAX] {
     taken
 }
 
+/// Tells of a range, and waits until what was told of before is managed.
 fn tell((start, end): (usize, usize)) {
     if start < end {
         let bytes = end - start;
-        REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
+        let asked = REQUESTS.begin(Ask::Look { start, bytes });
+        let next = asked.map_or(0, |Asked(number)| number + 1);
+        await_answer(PENDING.swap(next, Ordering::AcqRel));
+    }
+}
+
+/// Tells of a range, and waits until it is managed.
+fn tell_and_wait(range: (usize, usize)) {
+    tell(range);
+    await_answer(PENDING.swap(0, Ordering::AcqRel));
+}
+
+fn await_answer(pending: usize) {
+    // A child that was forked by a system call of its own has nobody who answers.
+    if let Some(number) = pending.checked_sub(1)
+        && REQUESTS.is_here()
+    {
+        REQUESTS.await_answer(Asked(number), ASK_LIMIT);
     }
 }
 

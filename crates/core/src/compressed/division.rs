@@ -69,7 +69,9 @@ pub struct Division {
     rooms_max: u32,
     /// Pages brought back since the division was last looked at, by the parts of their ranks.
     counts: [u32; PARTS],
-    /// Reads in that time of pages that were never compressed.
+    /// The number of those, ...
+    brought_back: u32,
+    /// ... and of reads in that time of pages that were never compressed.
     plain_reads: u32,
 }
 
@@ -140,6 +142,7 @@ impl Division {
             budget,
             rooms_max: budget / 2 / SEGMENT_PAGES,
             counts: [0; PARTS],
+            brought_back: 0,
             plain_reads: 0,
         };
         division.limit();
@@ -172,6 +175,7 @@ impl Division {
     /// Learns that a page was brought back whose rank is in this part.
     pub fn note(&mut self, part: usize) {
         self.counts[part] += 1;
+        self.brought_back += 1;
     }
 
     /// Learns of a read of pages that were never compressed.
@@ -181,14 +185,14 @@ impl Division {
 
     /// Returns true if it is time to divide anew.
     pub fn is_due(&self) -> bool {
-        self.counts.iter().sum::<u32>() + self.plain_reads >= PERIOD
+        self.brought_back + self.plain_reads >= PERIOD
     }
 
     /// Divides anew, given how many `rooms` the log has, the ranks of its pages, and what reads of
     /// whole segments have brought of late.
     pub fn adapt(&mut self, rooms: u32, ranks: &Ranks, whole: Yield) {
         let seen = Seen {
-            counts: core::mem::replace(&mut self.counts, [0; PARTS]),
+            counts: core::mem::take(&mut self.counts),
             ranks,
             held: u64::from(rooms.max(1) * SEGMENT_PAGES),
             read_ns: READ_NS.min(
@@ -197,6 +201,7 @@ impl Division {
             ),
             plain_ns: READ_NS * u64::from(core::mem::replace(&mut self.plain_reads, 0)),
         };
+        self.brought_back = 0;
         if ranks.in_memory == 0 {
             return;
         }

@@ -13,6 +13,8 @@ use crate::sys::{PAGE, status};
 const PAGES_A_TURN: usize = 512;
 /// The shortest time after which the program's memory is looked at again while it grows, ...
 const SCAN_NS_LEAST: u64 = 2_000_000;
+/// ... and how many times longer than the last look took it is not, at least, ...
+const SCAN_COSTS: u64 = 10;
 /// ... after a fork, ...
 const SCAN_NS_FORKED: u64 = 10_000_000;
 /// ... and while it does not.
@@ -50,6 +52,8 @@ pub(super) struct Adoption {
     next_look: Time,
     next_full: Time,
     pause_ns: u64,
+    /// The time that the last scan took.
+    scan_ns: u64,
     size_pages: u64,
     /// The time at which memory that is not managed is measured next.
     next_measure: Time,
@@ -76,6 +80,7 @@ impl Adoption {
             next_look: Time(0),
             next_full: Time(0),
             pause_ns: SCAN_NS_LEAST,
+            scan_ns: 0,
             size_pages: 0,
             next_measure: Time(0),
             unmanaged_since: None,
@@ -154,9 +159,16 @@ impl Adoption {
 impl Engine {
     /// Looks for new memory and takes over what is found, if it is time.
     pub(super) fn look_for_memory(&mut self, requests: &Requests) {
+        // What is to be looked for anew may be what a thread waits for. Else it goes on first.
+        if self.adoption.next_look == Time(0) {
+            self.look_at_size();
+        }
         self.look_for_pages();
         while let Some(taken) = self.adoption.take_held() {
             requests.answer(taken, 0);
+        }
+        if self.now >= self.adoption.next_look {
+            self.look_at_size();
         }
     }
 
@@ -171,9 +183,6 @@ impl Engine {
                 self.adoption.add(from.max(start), to.min(end));
             }
         }
-        if self.now >= self.adoption.next_look {
-            self.look_at_size();
-        }
         if !self.adoption.unsettled.is_empty() && self.now >= self.adoption.retry_at {
             self.adopt_some();
         }
@@ -186,11 +195,13 @@ impl Engine {
         self.adoption.size_pages = sizes.space_pages;
         if has_changed || self.now >= self.adoption.next_full {
             self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
+            let began = super::now();
             self.scan();
+            self.adoption.scan_ns = super::now().since_ns(began);
         }
         self.charge_beside(sizes.anonymous_pages);
         let pause = if has_changed {
-            SCAN_NS_LEAST
+            SCAN_NS_LEAST.max(self.adoption.scan_ns * SCAN_COSTS)
         } else {
             self.adoption.pause_ns * 2
         };

@@ -30,8 +30,10 @@ use crate::sys::thread::{self, CpuFinder};
 /// One fault in so many is looked at: to ask where a thread runs costs three system calls. An odd
 /// number: two threads that take turns are looked at in turn, too.
 const SAMPLE_EVERY: u32 = 5;
-/// The same where the answer has to come from the kernel as text. A multiple of the other.
-const DEAR_EVERY: u32 = 15;
+/// While faults come from where the engine is, the number doubles up to this.
+const SAMPLE_EVERY_MOST: u32 = 47;
+/// One look in so many is made where the answer has to come from the kernel as text.
+const DEAR_EVERY: u32 = 3;
 /// The engine moves when so many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
 /// The time for which a thread waits awake for a page from the disk, in in-thread mode. Falling
@@ -62,7 +64,12 @@ pub(super) struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
     disk: Option<u32>,
-    faults: u32,
+    /// One fault in so many is looked at now, ...
+    sample_every: u32,
+    /// ... and so many come before the next one.
+    until_sample: u32,
+    /// The number of looks so far.
+    looks: u32,
     /// The thread whose place is to be looked up.
     sample: Option<u32>,
     last_cpu: u32,
@@ -109,7 +116,9 @@ impl Place {
             finder,
             allowed: thread::allowed().ok(),
             disk,
-            faults: 0,
+            sample_every: SAMPLE_EVERY,
+            until_sample: SAMPLE_EVERY,
+            looks: 0,
             sample: None,
             last_cpu: u32::MAX,
             agreeing: 0,
@@ -125,9 +134,10 @@ impl Place {
 
     /// Learns that `thread` has faulted. What follows from it has time until the fault is served.
     pub(super) fn note_fault(&mut self, thread: u32) {
-        self.faults = self.faults.wrapping_add(1);
-        if self.faults.is_multiple_of(SAMPLE_EVERY) && self.series.is_none() {
+        self.until_sample = self.until_sample.saturating_sub(1);
+        if self.until_sample == 0 && self.series.is_none() {
             self.sample = Some(thread);
+            self.until_sample = self.sample_every;
         }
         self.count.faults += 1;
     }
@@ -264,6 +274,7 @@ impl Place {
 
     /// Looks up on which processor the thread of a sample runs.
     fn look_up(&mut self, number: u32, managed: &Ranges) {
+        self.looks = self.looks.wrapping_add(1);
         let finder = self.finder;
         let address = finder.and_then(|finder| finder.address_for(number));
         // What is in managed memory must not be read from here: it may be missing.
@@ -271,7 +282,7 @@ impl Place {
         let found = address.zip(finder);
         let cpu = match found.and_then(|(address, finder)| finder.read(address)) {
             Some(cpu) => Some(cpu),
-            None if self.faults.is_multiple_of(DEAR_EVERY) => thread::last_cpu(number),
+            None if self.looks.is_multiple_of(DEAR_EVERY) => thread::last_cpu(number),
             None => None,
         };
         let Some(cpu) = cpu else { return };
@@ -282,8 +293,13 @@ impl Place {
         };
         self.last_cpu = cpu;
         let own_cpu = self.own_cpu.unwrap_or_else(thread::current_cpu);
+        let is_away = cpu != own_cpu;
         self.count.samples += 1;
-        self.count.away += u32::from(cpu != own_cpu);
+        self.count.away += u32::from(is_away);
+        self.sample_every = match is_away {
+            true => SAMPLE_EVERY,
+            false => (self.sample_every * 2 + 1).min(SAMPLE_EVERY_MOST),
+        };
     }
 
     /// Moves to where the faults come from, and ends what is over.

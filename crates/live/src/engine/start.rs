@@ -305,11 +305,13 @@ impl Engine {
             now: now(),
             // In step the first tick comes when it is due.
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
+            looked: Time(0),
             passed_ns: 0,
             turns_in_vain: 0,
             budget,
             beside: 0,
             ceded: Ceded::default(),
+            is_tended: false,
             asking: Default::default(),
             map_drawn: 0,
             setup,

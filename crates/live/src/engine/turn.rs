@@ -20,6 +20,9 @@ use crate::sys::{Errno, program, signal, socket};
 const TICK_NS: u64 = 10_000_000;
 /// ... and the engine sleeps no longer than this, whatever happens.
 const SLEEP_NS_MOST: u64 = 250_000_000;
+/// While faults keep it busy, the engine looks at all that is not about them this often. What others
+/// want of it at once wakes it.
+const LOOK_NS: u64 = 500_000;
 /// The pause before something is tried again that the kernel refused for now. It doubles ...
 pub(super) const RETRY_NS: u64 = 200_000;
 /// ... after so many turns in vain, ...
@@ -103,6 +106,9 @@ impl Engine {
             self.reap();
             woken.note(self.store.take_heard());
         }
+        if woken.by_doorbell || woken.by_control {
+            self.looked = Time(0);
+        }
         if woken.by_doorbell {
             signal::take_rings(&self.doorbell);
         }
@@ -114,20 +120,21 @@ impl Engine {
     fn work(&mut self, requests: &Requests) -> u64 {
         self.now = now();
         self.gauges.is_time_counted = false;
+        self.is_tended = false;
         let began = self.now;
         if !self.settle_changes() {
             return self.retry_ns();
         }
-        self.follow_parking();
+        let looks = self.is_look_due();
+        if looks {
+            self.follow_parking();
+        }
         self.serve_unless_parked();
         self.collect_replies();
         self.conclude();
-        self.answer_asks(requests);
-        self.follow_budget();
-        self.take_unassigned(0);
-        self.look_for_memory(requests);
-        self.look_outside();
-        self.recall();
+        if looks {
+            self.look_around(requests);
+        }
         self.machine.retry_deferred();
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
@@ -140,13 +147,41 @@ impl Engine {
         self.sample();
         self.carry_out();
         self.place.follow(&self.managed, self.now, &mut self.gauges);
+        if looks {
+            self.show();
+            self.looked = self.now;
+        }
+        self.is_tended = false;
+        let end = now();
+        self.gauges.add(Counter::EngineNs, end.since_ns(began));
+        self.pause(end)
+    }
+
+    /// Returns true if this turn is to look at more than faults.
+    fn is_look_due(&self) -> bool {
+        let always = self.is_logging() || self.setup.is_in_thread;
+        let due = self.next_tick.min(self.looked.after_ns(LOOK_NS));
+        let due = due.min(self.adoption.due()).min(self.outside.due());
+        always || self.now >= due
+    }
+
+    /// Sees to all that is not about faults.
+    fn look_around(&mut self, requests: &Requests) {
+        self.is_tended = false;
+        self.answer_asks(requests);
+        self.follow_budget();
+        self.take_unassigned(0);
+        self.look_for_memory(requests);
+        self.look_outside();
+        self.recall();
+    }
+
+    /// Shows others what this engine has come to.
+    fn show(&mut self) {
         self.tell_confinement();
         self.publish();
         self.draw_map();
         self.send_reports();
-        let end = now();
-        self.gauges.add(Counter::EngineNs, end.since_ns(began));
-        self.pause(end)
     }
 
     /// Counts the processor time that the program has used, and this engine. Helping threads use
@@ -199,7 +234,11 @@ impl Engine {
                 .start(ticket, request.direction, first, frames, &mut self.machine);
             has_started = true;
         }
-        has_started |= self.tend_compressed();
+        if has_started || !self.is_tended {
+            let follows = self.tend_compressed();
+            self.is_tended = !follows;
+            has_started |= follows;
+        }
         if has_started {
             // Before the first byte is on its way: whoever cleans up after this process must know.
             let under_way = self.stores_under_way();
@@ -240,6 +279,9 @@ impl Engine {
             return self.retry_ns();
         }
         let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
+        if self.looked != self.now {
+            due = due.min(self.looked.after_ns(LOOK_NS));
+        }
         due = due.min(self.outside.due());
         due = due.min(self.place.due().unwrap_or(due));
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
