@@ -83,6 +83,7 @@ use self::place::Place;
 use self::publish::{Before, Gauges};
 use self::sampling::Sampling;
 use self::traced::Traced;
+use self::turn::Turns;
 
 /// The engine of one process.
 pub struct Engine {
@@ -129,20 +130,15 @@ pub struct Engine {
     has_store: bool,
     now: Time,
     next_tick: Time,
-    /// The time of the last look at what is not about faults, see [`turn`].
-    looked: Time,
     /// In step, how much time has passed beside that of faults.
     passed_ns: u64,
-    /// Turns in a row that had something to try again, see [`turn`].
-    turns_in_vain: u32,
+    turns: Turns,
     /// The frames that this process may use, as far as this engine has understood.
     budget: u32,
     /// The number of frames of that of which the core is not told: see [`budget`].
     beside: u32,
     /// The pages that are compressed memory's, as the core was last told.
     ceded: Ceded,
-    /// Compressed memory has come to rest in this turn: only what is started stirs it up.
-    is_tended: bool,
     asking: Asking,
     /// The number of the map that was drawn last.
     map_drawn: u32,

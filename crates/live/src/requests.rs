@@ -197,7 +197,8 @@ impl Requests {
         is_heard.then_some(Asked(number))
     }
 
-    /// Waits for the answer to what was asked, at most for `limit`. `None` if there is none in time.
+    /// Waits for the answer to what was asked, at most for `limit`. `None` if there is none in
+    /// time.
     pub fn await_answer(&self, asked: Asked, limit: Duration) -> Option<u64> {
         let slot = &self.slots[asked.0];
         let mut waits_left = limit.as_millis().div_ceil(10);

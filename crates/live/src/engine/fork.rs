@@ -278,7 +278,7 @@ impl Engine {
                 if !is_down {
                     self.vm.handle_tick(self.now, &mut self.machine);
                 }
-                self.is_tended = false;
+                self.turns.is_tended = false;
                 self.carry_out();
                 self.machine.retry_deferred();
             }

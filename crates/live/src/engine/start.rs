@@ -12,6 +12,7 @@ use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
 
 use super::trouble::pid;
+use super::turn::Turns;
 use super::{
     Adoption, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
     Traced, Trouble, Waiting, Windows, now,
@@ -305,13 +306,11 @@ impl Engine {
             now: now(),
             // In step the first tick comes when it is due.
             next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
-            looked: Time(0),
             passed_ns: 0,
-            turns_in_vain: 0,
+            turns: Turns::default(),
             budget,
             beside: 0,
             ceded: Ceded::default(),
-            is_tended: false,
             asking: Default::default(),
             map_drawn: 0,
             setup,

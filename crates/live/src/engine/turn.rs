@@ -20,8 +20,8 @@ use crate::sys::{Errno, program, signal, socket};
 const TICK_NS: u64 = 10_000_000;
 /// ... and the engine sleeps no longer than this, whatever happens.
 const SLEEP_NS_MOST: u64 = 250_000_000;
-/// While faults keep it busy, the engine looks at all that is not about them this often. What others
-/// want of it at once wakes it.
+/// While faults keep it busy, the engine looks at all that is not about them this often. What
+/// others want of it at once wakes it.
 const LOOK_NS: u64 = 500_000;
 /// The pause before something is tried again that the kernel refused for now. It doubles ...
 pub(super) const RETRY_NS: u64 = 200_000;
@@ -37,6 +37,17 @@ const STORE_NS: u64 = 1_000_000;
 /// do.
 const LOG_BYTES: usize = 16 << 10;
 
+/// The state that a turn leaves to those that follow.
+#[derive(Default)]
+pub(super) struct Turns {
+    /// The number of turns in a row that had something to try again.
+    in_vain: u32,
+    /// The time of the last look at what is not about faults.
+    looked: Time,
+    /// Compressed memory has come to rest in this turn: only what is started stirs it up.
+    pub(super) is_tended: bool,
+}
+
 impl Engine {
     /// One turn of the loop. Answers how long there is nothing to do unless
     /// something happens: see [`sleep`].
@@ -47,8 +58,8 @@ impl Engine {
         } else {
             self.work(requests)
         };
-        self.turns_in_vain = match self.is_retrying() {
-            true => self.turns_in_vain.saturating_add(1),
+        self.turns.in_vain = match self.is_retrying() {
+            true => self.turns.in_vain.saturating_add(1),
             false => 0,
         };
         if pause_ns > TICK_NS {
@@ -107,7 +118,7 @@ impl Engine {
             woken.note(self.store.take_heard());
         }
         if woken.by_doorbell || woken.by_control {
-            self.looked = Time(0);
+            self.turns.looked = Time(0);
         }
         if woken.by_doorbell {
             signal::take_rings(&self.doorbell);
@@ -120,7 +131,7 @@ impl Engine {
     fn work(&mut self, requests: &Requests) -> u64 {
         self.now = now();
         self.gauges.is_time_counted = false;
-        self.is_tended = false;
+        self.turns.is_tended = false;
         let began = self.now;
         if !self.settle_changes() {
             return self.retry_ns();
@@ -149,9 +160,9 @@ impl Engine {
         self.place.follow(&self.managed, self.now, &mut self.gauges);
         if looks {
             self.show();
-            self.looked = self.now;
+            self.turns.looked = self.now;
         }
-        self.is_tended = false;
+        self.turns.is_tended = false;
         let end = now();
         self.gauges.add(Counter::EngineNs, end.since_ns(began));
         self.pause(end)
@@ -160,14 +171,14 @@ impl Engine {
     /// Returns true if this turn is to look at more than faults.
     fn is_look_due(&self) -> bool {
         let always = self.is_logging() || self.setup.is_in_thread;
-        let due = self.next_tick.min(self.looked.after_ns(LOOK_NS));
+        let due = self.next_tick.min(self.turns.looked.after_ns(LOOK_NS));
         let due = due.min(self.adoption.due()).min(self.outside.due());
         always || self.now >= due
     }
 
     /// Sees to all that is not about faults.
     fn look_around(&mut self, requests: &Requests) {
-        self.is_tended = false;
+        self.turns.is_tended = false;
         self.answer_asks(requests);
         self.follow_budget();
         self.take_unassigned(0);
@@ -234,9 +245,9 @@ impl Engine {
                 .start(ticket, request.direction, first, frames, &mut self.machine);
             has_started = true;
         }
-        if has_started || !self.is_tended {
+        if has_started || !self.turns.is_tended {
             let follows = self.tend_compressed();
-            self.is_tended = !follows;
+            self.turns.is_tended = !follows;
             has_started |= follows;
         }
         if has_started {
@@ -279,8 +290,8 @@ impl Engine {
             return self.retry_ns();
         }
         let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
-        if self.looked != self.now {
-            due = due.min(self.looked.after_ns(LOOK_NS));
+        if self.turns.looked != self.now {
+            due = due.min(self.turns.looked.after_ns(LOOK_NS));
         }
         due = due.min(self.outside.due());
         due = due.min(self.place.due().unwrap_or(due));
@@ -312,7 +323,7 @@ impl Engine {
 
     /// The time after which a refused call is tried again.
     pub(super) fn retry_ns(&self) -> u64 {
-        let doublings = self.turns_in_vain / RETRIES_A_DOUBLING;
+        let doublings = self.turns.in_vain / RETRIES_A_DOUBLING;
         RETRY_NS << doublings.min(RETRY_DOUBLINGS_MAX)
     }
 
