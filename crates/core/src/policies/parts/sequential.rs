@@ -42,7 +42,9 @@ impl DropBehind {
         self.came_to[frame.index()] = page.object;
         let place = place_of(page.object);
         let last = self.last_pages[place].replace(LastPage { page, frame })?;
-        let is_next = last.page.object == page.object && last.page.index + 1 == page.index;
+        // The last page that there can be has none after it.
+        let next = last.page.index.checked_add(1);
+        let is_next = last.page.object == page.object && next == Some(page.index);
         (is_next && last.frame != frame).then_some(last.frame)
     }
 
