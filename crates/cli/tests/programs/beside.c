@@ -34,6 +34,7 @@ static const char *way;
 static struct timespec start;
 static long milliseconds;
 static atomic_int wrong, children, bad_children;
+static pthread_barrier_t begin;
 
 static void require(int is_done, const char *what) {
     if (is_done) return;
@@ -81,6 +82,7 @@ static void change(struct changer *self) {
 static void *change_for_ever(void *argument) {
     static const int WAIT_US[] = {0, 3000, 12000, 40000};
     struct changer *self = argument;
+    pthread_barrier_wait(&begin);
     for (uint64_t turn = 1; !is_over(); turn++) {
         self->turn = turn;
         for (int i = 0; i < PAGES; i++)
@@ -95,6 +97,7 @@ static void *change_for_ever(void *argument) {
 }
 
 static void *go_through(void *argument) {
+    pthread_barrier_wait(&begin);
     for (unsigned char mark = 1; !is_over(); mark++)
         for (size_t at = 0; at < (size_t)TOUCHED_MIB << 20; at += sizeof(page))
             ((volatile unsigned char *)argument)[at] = mark;
@@ -102,6 +105,7 @@ static void *go_through(void *argument) {
 }
 
 static void *fork_for_ever(void *argument) {
+    pthread_barrier_wait(&begin);
     while (!is_over()) {
         int is_handed[CHANGERS], status = -1;
         for (int i = 0; i < CHANGERS; i++) is_handed[i] = changers[i].is_handed;
@@ -130,12 +134,16 @@ int main(int count, char **words) {
     clock_gettime(CLOCK_MONOTONIC, &start);
     pthread_t threads[CHANGERS + 2];
     void *touched = mmap(0, (size_t)TOUCHED_MIB << 20, BOTH, ANYWHERE, -1, 0);
-    pthread_create(&threads[CHANGERS], 0, go_through, touched);
     for (int i = 0; i < CHANGERS; i++) {
         changers[i].pages = mmap(0, BYTES, BOTH, ANYWHERE, -1, 0);
         changers[i].place = mmap(0, BYTES, PROT_NONE, ANYWHERE, -1, 0);
-        pthread_create(&threads[i], 0, change_for_ever, &changers[i]);
     }
+    /* What a changer has moved away leaves a gap, to which it comes back: nothing is mapped from
+     * here on, nor are the stacks of threads. */
+    pthread_barrier_init(&begin, 0, CHANGERS + 2);
+    pthread_create(&threads[CHANGERS], 0, go_through, touched);
+    for (int i = 0; i < CHANGERS; i++)
+        pthread_create(&threads[i], 0, change_for_ever, &changers[i]);
     pthread_create(&threads[CHANGERS + 1], 0, fork_for_ever, 0);
     for (int i = 0; i < CHANGERS + 2; i++) pthread_join(threads[i], 0);
     printf("%d pages wrong, %d children bad\n", wrong, bad_children);
