@@ -84,7 +84,9 @@ fn take_all() -> [(usize, usize); RANGES_MAX] {
 
 /// Tells of a range, and waits until what was told of before is managed.
 fn tell((start, end): (usize, usize)) {
-    if start < end {
+    // A child that shares this memory, or was forked by a system call of its own, has nobody who
+    // answers, and what its parent waits for is none of its business.
+    if start < end && REQUESTS.has_engine() {
         let bytes = end - start;
         let asked = REQUESTS.begin(Ask::Look { start, bytes });
         let next = asked.map_or(0, |Asked(number)| number + 1);
@@ -95,14 +97,13 @@ fn tell((start, end): (usize, usize)) {
 /// Tells of a range, and waits until it is managed.
 fn tell_and_wait(range: (usize, usize)) {
     tell(range);
-    await_answer(PENDING.swap(0, Ordering::AcqRel));
+    if REQUESTS.has_engine() {
+        await_answer(PENDING.swap(0, Ordering::AcqRel));
+    }
 }
 
 fn await_answer(pending: usize) {
-    // A child that was forked by a system call of its own has nobody who answers.
-    if let Some(number) = pending.checked_sub(1)
-        && REQUESTS.is_here()
-    {
+    if let Some(number) = pending.checked_sub(1) {
         REQUESTS.await_answer(Asked(number), ASK_LIMIT);
     }
 }
