@@ -97,6 +97,24 @@ fn curves_have_the_published_misses() {
         assert_eq!(misses(curve, 1), (150, 150));
         assert_eq!(misses(curve, 2), (100, misses_at_100));
     }
+    // In 100 pages the optimum keeps 99 of them and brings 50 or so in each turn.
+    let reasons = &record["verdict"]["sizes"][0];
+    for (name, count) in [
+        ("pages", 100),
+        ("bytes", 409_600),
+        ("misses", 15_000),
+        ("first_touches", 150),
+        ("for_size", 4_950),
+        ("for_policy", 9_900),
+    ] {
+        assert_eq!(reasons[name], count, "{name}");
+    }
+    assert!(reasons["best"]["misses"].as_u64().unwrap() < 15_000);
+    let cliff = &record["verdict"]["cliff"];
+    assert_eq!(
+        (&cliff["pages"], &cliff["is_loop"]),
+        (&150.into(), &true.into())
+    );
     // A window that holds the whole loop keeps 150 pages in the working set.
     let ws = &record["curves"][4]["points"][1];
     assert_eq!(ws["misses"], 150);
@@ -201,6 +219,8 @@ fn the_answer_is_drawn_and_told_in_words() {
         "at most slower   ideal LRU ",
         "           1 %     600 KiB ",
         "Ideal: nothing costs time but page-ins",
+        "In 300 KiB memory is too small: of 15,000 misses under LRU",
+        "The program walks in a loop of about 600 KiB (150 pages)",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

@@ -29,6 +29,7 @@ mod simulated;
 mod space_time;
 mod time;
 mod trial;
+mod verdict;
 
 use std::path::Path;
 

@@ -20,4 +20,5 @@ pub mod regions;
 pub mod replay;
 pub mod terminal;
 pub mod thrashing;
+mod verdict;
 pub mod words;

@@ -13,6 +13,7 @@ pub mod curve;
 pub mod map;
 pub mod phases;
 pub mod report;
+pub mod verdict;
 pub mod wss;
 
 use serde::de::DeserializeOwned;

@@ -13,6 +13,7 @@ use super::points::{
 };
 use super::policies::Named;
 use super::time::usual_windows;
+use super::verdict::Compared;
 use super::{Progress, Study, VERSION};
 use crate::analysis::depths::Depths;
 use crate::analysis::intervals::Intervals;
@@ -51,12 +52,12 @@ impl Study {
             assumed,
             ..order.clone()
         };
-        let mut needs = vec![];
+        let (mut needs, mut compared) = (vec![], Compared::default());
         let curves = thread::scope(|scope| {
             // The optimum alone takes about as long as all others, on one processor.
             let optimum = order.policies.contains(&Named::Opt);
             let optimum = optimum.then(|| scope.spawn(|| self.depths(Named::Opt)));
-            self.all_curves(order, optimum, &mut needs, progress)
+            self.all_curves(order, optimum, (&mut needs, &mut compared), progress)
         });
         for curve in curves.iter().filter(|curve| curve.points.is_empty()) {
             let name = &curve.policy;
@@ -72,6 +73,7 @@ impl Study {
             trace: self.facts.clone(),
             curves,
             run: None,
+            verdict: self.verdict(compared, &order.sizes),
             needs,
             notes,
         }
@@ -99,7 +101,7 @@ impl Study {
         &self,
         order: &CurveOrder,
         mut optimum: Option<ScopedJoinHandle<'_, Depths>>,
-        needs: &mut Vec<Need>,
+        (needs, compared): (&mut Vec<Need>, &mut Compared),
         progress: &mut Progress<'_>,
     ) -> Vec<Curve> {
         let has_windows = |named: &Named| matches!(named, Named::WorkingSet | Named::Vmin);
@@ -125,12 +127,17 @@ impl Study {
                         Sizes::Spread | Sizes::All => estimated,
                     }
                 }
-                (Named::Lru, _) => self.stack_curve(*named, &self.depths(*named), order, needs),
+                (Named::Lru, _) => {
+                    let depths = self.depths(*named);
+                    compared.note_lru(&depths);
+                    self.stack_curve(*named, &depths, order, needs)
+                }
                 (Named::Opt, _) => {
                     let depths = match optimum.take() {
                         Some(counting) => counting.join().expect("it counts to its end"),
                         None => self.depths(*named),
                     };
+                    compared.note_optimum(&depths);
                     self.stack_curve(*named, &depths, order, needs)
                 }
                 (Named::WorkingSet | Named::Vmin, intervals) => {

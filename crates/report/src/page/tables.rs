@@ -8,21 +8,27 @@ use tidemark_results::analysis::wss::WssRecord;
 use tidemark_results::text;
 
 use super::{escaped, marked};
+use crate::verdict::verdict;
 use crate::{numbers, regions, words};
 
 /// The number of regions that the table lists.
 const REGIONS: usize = 30;
 
-/// The memory that is needed: the first answer under `tidemark run` large, in a card with the
-/// others and what they assume; ideal policies small below.
+/// The verdict, and the memory that is needed: the first answer under `tidemark run` large, in a
+/// card with the others and what they assume; ideal policies small below.
 pub fn needs(record: &CurveRecord) -> String {
+    let sentences = verdict(record);
+    let sentences = sentences
+        .iter()
+        .map(|sentence| format!("<p>{}</p>", marked(sentence)));
+    let mut html: String = sentences.collect();
     if record.needs.is_empty() && record.run.is_none() {
-        return "<p>No bound was asked for.</p>".into();
+        html.push_str("<p>No bound was asked for.</p>");
+        return html;
     }
-    let mut html = record
-        .run
-        .as_ref()
-        .map_or(String::new(), |run| run_card(run, record));
+    if let Some(run) = &record.run {
+        html.push_str(&run_card(run, record));
+    }
     if let Some(first) = record.needs.first() {
         let (columns, rows) = ideal(record);
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();

@@ -9,6 +9,7 @@ use super::canvas::{Canvas, MARGIN};
 use super::needs::{ideal_needs, run_needs};
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::of_policy;
+use crate::verdict::verdict;
 use crate::{numbers, words};
 
 /// The number of sizes that the table shows.
@@ -27,6 +28,9 @@ pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     text.push_str(&table(record));
     text.push('\n');
     text.push_str(&ideal_needs(record, screen));
+    for sentence in verdict(record) {
+        text.push_str(&wrapped(&sentence, screen.columns));
+    }
     let sight = words::sight(&record.trace);
     let accuracies = words::accuracies(record);
     for line in sight.iter().chain(&accuracies).chain(&record.notes) {

@@ -104,6 +104,7 @@ pub fn curves() -> CurveRecord {
             fixed("opt", 0.6),
         ],
         run: Some(run_needs()),
+        verdict: None,
         needs: vec![
             need(1.0, 6_912, 260),
             need(10.0, 5_440, 2_611),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::verdict::Verdict;
 use super::{Accuracy, TraceFacts, UnitSource, csv_field, csv_option};
 
 /// The name and version of the record's layout.
@@ -21,6 +22,9 @@ pub struct CurveRecord {
     /// The memory that the program needs under `tidemark run`, if that was simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunNeeds>,
+    /// The reasons for its misses, if both LRU and the optimum were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// The memory that the program needs under an ideal policy, by how much it may be slowed down.
     pub needs: Vec<Need>,
     /// Remarks that a reader of the numbers may need.

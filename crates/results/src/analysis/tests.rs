@@ -51,6 +51,7 @@ fn curve_record() -> CurveRecord {
             curve("ws", Space::Variable, variable),
         ],
         run: None,
+        verdict: None,
         needs: vec![],
         notes: vec![],
     }
