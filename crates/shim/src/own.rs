@@ -14,6 +14,9 @@ use crate::forks::note_error;
 use crate::hooks::{self, ASK_LIMIT, keeping_errno};
 use crate::{REQUESTS, filters, system_call, system_call_of_six};
 
+/// The number of times that a range is tried again that the kernel has as several mappings.
+const PARTS_TRIES: u32 = 3;
+
 /// Interposes `munmap`.
 ///
 /// # Safety
@@ -126,12 +129,26 @@ pub unsafe extern "C" fn mremap(
     let is_whole = flags & libc::MREMAP_FIXED != 0 && bytes_before == bytes;
     let may_be_several = is_whole && REQUESTS.has_engine() && is_mapped(start);
     let mut answer = move_memory(start, bytes_before, bytes, flags, place);
-    if answer == c_long::from(-libc::EFAULT) {
-        let moved = keeping_errno(|| match may_be_several {
-            true => move_parts(start, bytes, flags, place),
-            false => enlarge_parts(start, bytes_before, bytes, flags),
+    for _ in 0..PARTS_TRIES {
+        if answer != c_long::from(-libc::EFAULT) || !REQUESTS.has_engine() {
+            break;
+        }
+        let moved = keeping_errno(|| {
+            // The engine may be about to take over a part of it: that makes two mappings of one,
+            // and one of two.
+            let bytes = bytes_before;
+            REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
+            match may_be_several {
+                true => move_parts(start, bytes, flags, place),
+                false => None,
+            }
         });
-        answer = moved.unwrap_or(answer);
+        let again = || move_memory(start, bytes_before, bytes, flags, place);
+        answer = moved.unwrap_or_else(again);
+        if answer == c_long::from(-libc::EFAULT) {
+            let moved = keeping_errno(|| enlarge_parts(start, bytes_before, bytes, flags));
+            answer = moved.unwrap_or(answer);
+        }
     }
     if answer >= 0 && answer as usize != start {
         hooks::await_move(answer as usize, bytes);
