@@ -15,7 +15,9 @@ pub fn verdict(record: &CurveRecord) -> Vec<String> {
         let best = best(reasons);
         [Some(why(reasons)), best].into_iter().flatten()
     });
-    sizes.chain(verdict.cliff.map(cliff)).collect()
+    // A cliff at the first page tells nothing.
+    let steep = verdict.cliff.filter(|it| it.pages > 1);
+    sizes.chain(steep.map(cliff)).collect()
 }
 
 /// The reasons for the misses in one size, the larger one first.
