@@ -14,7 +14,7 @@ use crate::forks::note_error;
 use crate::hooks::{self, ASK_LIMIT, keeping_errno};
 use crate::{REQUESTS, filters, system_call, system_call_of_six};
 
-/// The number of times that a range is tried again that the kernel has as several mappings.
+/// The number of times that a mapping is tried again that the kernel has as several.
 const PARTS_TRIES: u32 = 3;
 
 /// Interposes `munmap`.
@@ -129,26 +129,12 @@ pub unsafe extern "C" fn mremap(
     let is_whole = flags & libc::MREMAP_FIXED != 0 && bytes_before == bytes;
     let may_be_several = is_whole && REQUESTS.has_engine() && is_mapped(start);
     let mut answer = move_memory(start, bytes_before, bytes, flags, place);
-    for _ in 0..PARTS_TRIES {
-        if answer != c_long::from(-libc::EFAULT) || !REQUESTS.has_engine() {
-            break;
-        }
-        let moved = keeping_errno(|| {
-            // The engine may be about to take over a part of it: that makes two mappings of one,
-            // and one of two.
-            let bytes = bytes_before;
-            REQUESTS.ask(Ask::Look { start, bytes }, ASK_LIMIT);
-            match may_be_several {
-                true => move_parts(start, bytes, flags, place),
-                false => None,
-            }
+    if answer == c_long::from(-libc::EFAULT) {
+        let moved = keeping_errno(|| match may_be_several {
+            true => move_parts(start, bytes, flags, place),
+            false => enlarge(start, bytes_before, bytes, flags),
         });
-        let again = || move_memory(start, bytes_before, bytes, flags, place);
-        answer = moved.unwrap_or_else(again);
-        if answer == c_long::from(-libc::EFAULT) {
-            let moved = keeping_errno(|| enlarge_parts(start, bytes_before, bytes, flags));
-            answer = moved.unwrap_or(answer);
-        }
+        answer = moved.unwrap_or(answer);
     }
     if answer >= 0 && answer as usize != start {
         hooks::await_move(answer as usize, bytes);
@@ -156,15 +142,30 @@ pub unsafe extern "C" fn mremap(
     note_error(answer) as *mut c_void
 }
 
+/// Makes a mapping larger that was refused because the kernel has it as several, if it is one to
+/// the program. The engine may be about to take over a part of it, which makes two mappings of one,
+/// or one of two: that is over before each try. `None` if it stays refused.
+fn enlarge(start: usize, bytes_before: usize, bytes: usize, flags: c_int) -> Option<c_long> {
+    if flags != libc::MREMAP_MAYMOVE || bytes <= bytes_before || !REQUESTS.has_engine() {
+        return None;
+    }
+    (0..PARTS_TRIES).find_map(|_| {
+        hooks::await_move(start, bytes_before);
+        match move_memory(start, bytes_before, bytes, flags, 0) {
+            answer if answer == c_long::from(-libc::EFAULT) => {
+                enlarge_parts(start, bytes_before, bytes)
+            }
+            answer => Some(answer),
+        }
+    })
+}
+
 /// Makes one mapping larger that is several to the kernel, if it is: what was touched before it was
 /// managed, beside what was managed before it was touched, stays a mapping of its own. That is so
 /// where the engine has come to know of a mapping while another thread made way for it. `None` if
 /// it is none.
-fn enlarge_parts(start: usize, bytes_before: usize, bytes: usize, flags: c_int) -> Option<c_long> {
+fn enlarge_parts(start: usize, bytes_before: usize, bytes: usize) -> Option<c_long> {
     const MOVED: c_int = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-    if flags != libc::MREMAP_MAYMOVE || bytes <= bytes_before || !REQUESTS.has_engine() {
-        return None;
-    }
     let (mut end, mut first) = (start, None);
     maps::visit_within(start, start + bytes_before, |part| {
         let first = *first.get_or_insert(part);
