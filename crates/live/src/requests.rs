@@ -189,12 +189,7 @@ impl Requests {
 
     /// Asks without waiting for the answer yet. `None` if there is no engine or no free slot.
     pub fn begin(&self, ask: Ask) -> Option<Asked> {
-        let (number, is_heard) = self.post(ask, 0)?;
-        if !is_heard {
-            // Nobody is there to free it.
-            self.slots[number].state.store(GIVEN_UP, Ordering::Release);
-        }
-        is_heard.then_some(Asked(number))
+        self.post(ask, 0).map(Asked)
     }
 
     /// Waits for the answer to what was asked, at most for `limit`. `None` if there is none in
@@ -226,18 +221,12 @@ impl Requests {
     /// Tells the engine something without waiting for it. False if there is no engine, or no free
     /// slot.
     pub fn tell(&self, ask: Ask) -> bool {
-        let Some((number, is_heard)) = self.post(ask, UNANSWERED) else {
-            return false;
-        };
-        if !is_heard {
-            self.slots[number].state.store(GIVEN_UP, Ordering::Release);
-        }
-        is_heard
+        self.post(ask, UNANSWERED).is_some()
     }
 
-    /// Posts a request and rings the doorbell. Answers the number of the slot, and whether anybody
-    /// hears it.
-    fn post(&self, ask: Ask, mark: u32) -> Option<(usize, bool)> {
+    /// Posts a request and rings the doorbell. Answers the number of the slot; `None` if there is
+    /// no engine that hears it, or no free slot.
+    fn post(&self, ask: Ask, mark: u32) -> Option<usize> {
         let engine = self.engine.load(Ordering::Acquire);
         if engine == 0 || !self.is_here() {
             return None;
@@ -253,7 +242,11 @@ impl Requests {
         slot.first.store(first, Ordering::Relaxed);
         slot.second.store(second, Ordering::Relaxed);
         slot.state.store(POSTED, Ordering::Release);
-        Some((number, self.ring(engine)))
+        let is_heard = self.ring(engine);
+        if !is_heard {
+            slot.state.store(GIVEN_UP, Ordering::Release);
+        }
+        is_heard.then_some(number)
     }
 
     /// Ends the rest that [`Ask::Freeze`] began.
