@@ -69,9 +69,7 @@ pub struct Division {
     rooms_max: u32,
     /// Pages brought back since the division was last looked at, by the parts of their ranks.
     counts: [u32; PARTS],
-    /// The number of those, ...
-    brought_back: u32,
-    /// ... and of reads in that time of pages that were never compressed.
+    /// Reads in that time of pages that were never compressed.
     plain_reads: u32,
 }
 
@@ -142,7 +140,6 @@ impl Division {
             budget,
             rooms_max: budget / 2 / SEGMENT_PAGES,
             counts: [0; PARTS],
-            brought_back: 0,
             plain_reads: 0,
         };
         division.limit();
@@ -175,7 +172,6 @@ impl Division {
     /// Learns that a page was brought back whose rank is in this part.
     pub fn note(&mut self, part: usize) {
         self.counts[part] += 1;
-        self.brought_back += 1;
     }
 
     /// Learns of a read of pages that were never compressed.
@@ -185,7 +181,7 @@ impl Division {
 
     /// Returns true if it is time to divide anew.
     pub fn is_due(&self) -> bool {
-        self.brought_back + self.plain_reads >= PERIOD
+        self.counts.iter().sum::<u32>() + self.plain_reads >= PERIOD
     }
 
     /// Divides anew, given how many `rooms` the log has, the ranks of its pages, and what reads of
@@ -201,7 +197,6 @@ impl Division {
             ),
             plain_ns: READ_NS * u64::from(core::mem::replace(&mut self.plain_reads, 0)),
         };
-        self.brought_back = 0;
         if ranks.in_memory == 0 {
             return;
         }
