@@ -11,7 +11,7 @@ use super::Study;
 use super::order::Sizes;
 use crate::analysis::depths::Depths;
 
-/// The most references that all policies together are shown to find the best one.
+/// The most references that all policies together are shown, in all sizes, to find the best ones.
 const SIMULATED_MOST: u64 = 32 << 20;
 /// The hits of a loop come within this part of its size, as a divisor.
 const LOOP_PART: u64 = 20;
@@ -50,9 +50,11 @@ impl Study {
         let in_sight = sizes
             .into_iter()
             .filter(|pages| *pages >= self.sight.pages_min);
-        let sizes = in_sight.map(|pages| Reasons {
+        let sizes: Vec<u64> = in_sight.collect();
+        let best = self.best_at(&sizes);
+        let sizes = sizes.iter().enumerate().map(|(place, &pages)| Reasons {
             bytes: self.facts.bytes(pages),
-            best: self.best_at(pages),
+            best: best.get(place).cloned(),
             ..reasons(&lru, &optimum, pages)
         });
         let cliff = find_cliff(&lru, &optimum).filter(|cliff| cliff.pages >= self.sight.pages_min);
@@ -65,27 +67,32 @@ impl Study {
         })
     }
 
-    /// The policy with the fewest misses, of those that can run live. The first in the list, of
-    /// several.
-    fn best_at(&self, pages: u64) -> Option<Best> {
+    /// The policy with the fewest misses in each size, of those that can run live; of several the
+    /// first in the list. Empty where that would take too long.
+    fn best_at(&self, sizes: &[u64]) -> Vec<Best> {
         let policies: Vec<&Description> = registry::entries()
             .iter()
             .map(|entry| entry.description)
             .filter(|it| it.sees.is_shown_live())
             .collect();
         let is_kept = self.references.len() as u64 == self.facts.records;
-        if !is_kept || self.facts.records * policies.len() as u64 > SIMULATED_MOST {
-            return None;
+        let runs = (policies.len() * sizes.len()) as u64;
+        if !is_kept || self.facts.records.saturating_mul(runs) > SIMULATED_MOST {
+            return vec![];
         }
-        let simulated = policies.par_iter().enumerate().map(|(place, policy)| {
-            let points = self.simulate_at(policy.name, &[pages]);
-            (points[0].misses, place)
+        let simulated = policies
+            .par_iter()
+            .map(|policy| self.simulate_at(policy.name, sizes));
+        let simulated: Vec<_> = simulated.collect();
+        let best = (0..sizes.len()).filter_map(|size| {
+            let of_policy = policies.iter().zip(&simulated);
+            let best = of_policy.min_by_key(|(_, points)| points[size].misses);
+            best.map(|(policy, points)| Best {
+                policy: policy.name.into(),
+                misses: points[size].misses,
+            })
         });
-        let (misses, place) = simulated.min()?;
-        Some(Best {
-            policy: policies[place].name.into(),
-            misses,
-        })
+        best.collect()
     }
 }
 
