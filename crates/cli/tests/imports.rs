@@ -406,14 +406,22 @@ fn found_a1_times_that_begin_at_an_epoch_make_no_trace_longer() {
         let lines = (0..300).map(|at| format!("{},{},{}\n", begin + at, at % 2, at % 3));
         let text = format!("time,process,page\n{}", lines.collect::<String>());
         let input = file(&folder, "x.csv", text.as_bytes());
-        let trace = folder.path("x.tide");
+        let (trace, page) = (folder.path("x.tide"), folder.path("x.html"));
         done(&["import", &input, "-o", &trace, "--time-unit", unit]);
         let policies = ["--policies", "lru,ws,vmin,opt,clock", "--rehearse", "never"];
         let commands: [&[&str]; 4] = [
             &[&["curve", &trace, "--json"], &policies[..]].concat(),
             &["wss", &trace, "--json"],
             &["map", &trace, "--json"],
-            &["report", &trace, "--rehearse", "never", "--json"],
+            &[
+                "report",
+                &trace,
+                "-o",
+                &page,
+                "--rehearse",
+                "never",
+                "--json",
+            ],
         ];
         commands.map(|command| String::from_utf8(done(command).stdout).unwrap())
     };
