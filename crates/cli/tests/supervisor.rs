@@ -402,6 +402,26 @@ fn a_process_that_says_hello_gets_memory_and_leaves_its_counts() {
 }
 
 #[test]
+fn a_supervisor_that_is_slow_is_waited_for() {
+    if !may_run() {
+        return;
+    }
+    // Longer than anybody who takes it for gone would wait.
+    const STANDSTILL: Duration = Duration::from_secs(11);
+    let folder = Folder::new("standstill");
+    let (stats, at) = (folder.path("stats.json"), folder.path("stopped"));
+    let script = format!("touch {at}; kill -STOP $PPID; {}", engine().join(" "));
+    let command = run(&folder, &["--stats", &stats], &["sh", "-c", &script]).spawn();
+    let supervisor = command.unwrap();
+    wait_until("the supervisor is stopped", || Path::new(&at).exists());
+    std::thread::sleep(STANDSTILL);
+    kill("CONT", &[&supervisor.id().to_string()]);
+    let output = wait(supervisor);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(statistics(&stats)["processes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn processes_share_the_budget_equally_and_it_comes_back_when_they_end() {
     if !may_run() {
         return;

@@ -242,12 +242,6 @@ pub fn introduce(connection: BorrowedFd<'_>, hello: Hello) -> io::Result<()> {
 /// Connects the calling process to the supervisor, to whom the kernel tells its number.
 pub fn open_connection(socket: &Path) -> io::Result<OwnedFd> {
     let connection = new_socket()?;
-    let limit = Some(std::time::Duration::from_secs(10));
-    rustix::net::sockopt::set_socket_timeout(
-        &connection,
-        rustix::net::sockopt::Timeout::Recv,
-        limit,
-    )?;
     connect(&connection, &SocketAddrUnix::new(socket)?)?;
     Ok(connection)
 }
@@ -268,7 +262,8 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Blocks until the supervisor answers to a [greeting](greet), for ten seconds at most.
+/// Blocks until the supervisor answers to a [greeting](greet), or has gone: on a busy machine it may
+/// take its time, and a forked child can't do without an answer.
 ///
 /// A refusal is `Ok` with no files.
 pub fn await_grant(connection: BorrowedFd<'_>) -> io::Result<(Grant, Option<GrantFiles>)> {
@@ -301,15 +296,8 @@ pub fn answer(
     send(connection, &grant.to_bytes(), files)
 }
 
-/// Reads a [`Hello`] from a fresh connection. Supervisor only. `UnexpectedEof` if the peer left.
-pub fn read_hello(connection: BorrowedFd<'_>) -> io::Result<Hello> {
-    match read_opening(connection)? {
-        Opening::Hello(hello) => Ok(hello),
-        Opening::Exec { .. } => Err(io::ErrorKind::InvalidData.into()),
-    }
-}
-
-/// The same, where programs that are executed are announced, too. Supervisor only.
+/// Reads what a fresh connection begins with. Supervisor only. `UnexpectedEof` if the peer left, and
+/// `WouldBlock` if the connection does not block and nothing has come.
 pub fn read_opening(connection: BorrowedFd<'_>) -> io::Result<Opening> {
     let mut bytes = [0; HELLO_BYTES];
     receive(connection, &mut bytes)?;
@@ -524,7 +512,9 @@ mod tests {
             let shared = Shared::create(10, 4).unwrap();
             let swap = std::fs::File::open("/dev/null").unwrap();
             let (connection, _) = listener.accept().unwrap();
-            let hello = read_hello(connection.as_fd()).unwrap();
+            let Opening::Hello(hello) = read_opening(connection.as_fd()).unwrap() else {
+                panic!("a program is executed?");
+            };
             let record = shared.claim();
             let grant = Grant {
                 record,

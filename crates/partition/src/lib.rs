@@ -37,7 +37,8 @@ pub const INTERVAL_NS: u64 = 200_000_000;
 /// another.
 pub const TRANSFER_NS: u64 = 2_000_000;
 
-/// The longest wait for the frames of others before a newcomer is turned away.
+/// The longest wait for the frames of others before a newcomer is turned away, or a forked child is
+/// let in with fewer.
 pub const ADMISSION_NS: u64 = 2_000_000_000;
 
 /// The least a process is left with while there is enough for all: room for transfers in flight.
@@ -111,6 +112,39 @@ pub struct Division {
     /// Nobody waits for frames that others still hold. Else another division, later, makes up for
     /// it.
     pub is_settled: bool,
+}
+
+/// The answer to a newcomer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is managed from now on.
+    Admitted,
+    /// It waits for frames of others.
+    Waits,
+    /// It runs unmanaged.
+    TurnedAway,
+}
+
+impl Division {
+    /// The answer to a newcomer that has waited for `waited_ns` and would be given `frames`.
+    ///
+    /// A forked child (`is_forked`) has its pages already, so that [`FRAMES_MIN`] suffice for it
+    /// when frames are slow to come, and unmanaged it would need memory for all that is out: it is
+    /// turned away only where there can't be as many for each.
+    pub fn admission(&self, frames: u64, waited_ns: u64, is_forked: bool) -> Admission {
+        let is_late = waited_ns > ADMISSION_NS;
+        let needed = match is_forked && is_late {
+            true => self.floor.min(FRAMES_MIN),
+            false => self.floor,
+        };
+        if self.fair < FRAMES_MIN || (is_late && !is_forked) {
+            return Admission::TurnedAway;
+        }
+        match frames >= needed {
+            true => Admission::Admitted,
+            false => Admission::Waits,
+        }
+    }
 }
 
 impl Default for Divider {

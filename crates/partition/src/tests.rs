@@ -407,3 +407,28 @@ fn what_is_to_be_out_gets_no_more_than_it_may_have_and_is_owed_nothing() {
     // Nothing is left of it to be moved.
     assert_eq!(interval(&[out(64, 64), asking(TOTAL - 64, 9)])[0], 64);
 }
+
+#[test]
+fn a_forked_child_is_let_in_late_with_few_frames_and_never_turned_away_while_all_can_have_them() {
+    use Admission::{Admitted, TurnedAway, Waits};
+    let division = divide(
+        TOTAL,
+        &[settled(TOTAL, TOTAL, 0), Holder::NEW],
+        Occasion::Change,
+    );
+    let (floor, late) = (division.floor, ADMISSION_NS + 1);
+    assert!(floor > FRAMES_MIN && division.fair >= FRAMES_MIN);
+    let answers = |is_forked| {
+        let asked = [
+            (floor, 0),
+            (floor - 1, 0),
+            (FRAMES_MIN, late),
+            (FRAMES_MIN - 1, late),
+        ];
+        asked.map(|(frames, waited_ns)| division.admission(frames, waited_ns, is_forked))
+    };
+    assert_eq!(answers(true), [Admitted, Waits, Admitted, Waits]);
+    assert_eq!(answers(false), [Admitted, Waits, TurnedAway, TurnedAway]);
+    let crowded = divide(FRAMES_MIN, &[Holder::NEW; 2], Occasion::Change);
+    assert_eq!(crowded.admission(FRAMES_MIN, 0, true), TurnedAway);
+}

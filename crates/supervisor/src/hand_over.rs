@@ -77,11 +77,8 @@ pub fn hand_over(tree: Tree, folder: PrivateFolder) -> std::io::Result<()> {
         .stderr(Stdio::null())
         .process_group(0);
     command.spawn()?;
-    let divider = tree.divider();
+    let (divider, has_decisions) = (tree.divider(), tree.has_decisions());
     let (members, files) = tree.hand_over()?;
-    // Listener, shared memory and swap file come first; then the log, if there is one.
-    let members_files = members.iter().map(MemberState::files).sum::<usize>();
-    let has_decisions = files.len() == members_files + 4;
     let estate = Estate {
         folder,
         has_decisions,

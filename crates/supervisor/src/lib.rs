@@ -24,6 +24,7 @@ pub mod checks;
 mod connection;
 mod departures;
 mod ended;
+mod entrance;
 pub mod folder;
 mod foreground;
 pub mod hand_over;

@@ -12,12 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::MemfdFlags;
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_live::control::{self, Grant, Hello};
+use tidemark_live::control::{self, Grant, Hello, Opening};
 use tidemark_live::engine::Windows;
 use tidemark_live::reference_log;
 use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
@@ -27,14 +25,13 @@ use tidemark_recording::spool::{Spool, VARIABLE};
 use tidemark_results::{Refusal, refuse};
 
 use crate::connection::{self, Connection};
-use crate::peers::{self, Peer};
+use crate::entrance::{Arrival, Entrance};
+use crate::peers::Peer;
 use crate::program::plain;
 use crate::room;
 use crate::strangers::parent_of;
 use crate::swap::wait_for_transfers;
 
-/// The time that a fresh connection may take to say hello. Engines say it at once.
-const HELLO_LIMIT: Duration = Duration::from_secs(1);
 /// The least store. It takes no memory before it is used.
 const STORE_BYTES_MIN: u64 = 1 << 30;
 /// The policy for what does not fit: nobody watches how pages are used but the recording.
@@ -44,7 +41,7 @@ const POLICY: &str = "fifo";
 pub struct Members {
     shared: Shared,
     store: OwnedFd,
-    listener: UnixListener,
+    entrance: Entrance,
     members: Vec<Member>,
     tally: Tally,
 }
@@ -124,15 +121,15 @@ impl Members {
         Members {
             shared,
             store,
-            listener,
+            entrance: Entrance::new(listener),
             members: Vec::new(),
             tally: Tally::default(),
         }
     }
 
-    /// The file that is readable when somebody knocks.
-    pub fn door(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
+    /// The files of which one is readable when there is somebody to [attend](Self::attend) to.
+    pub fn doors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.entrance.files()
     }
 
     /// Takes in who has come, and lets go of who has ended.
@@ -146,11 +143,11 @@ impl Members {
                 self.remove(place);
             }
         }
-        let mut newcomers = Vec::new();
-        while is_readable(&self.listener) {
-            newcomers.extend(self.take_in());
-        }
-        newcomers
+        let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
+        let arrivals = self.entrance.admit(is_member).into_iter();
+        arrivals
+            .filter_map(|arrival| self.take_in(arrival))
+            .collect()
     }
 
     /// The counts of all processes, living and ended.
@@ -162,14 +159,12 @@ impl Members {
         tally
     }
 
-    fn take_in(&mut self) -> Option<Newcomer> {
-        // A process that has gone again, or talks nonsense, is no concern of the recording.
-        let (connection, _) = self.listener.accept().ok()?;
-        connection.set_read_timeout(Some(HELLO_LIMIT)).ok()?;
-        let connection = OwnedFd::from(connection);
-        let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
-        let peer = peers::find(&connection, is_member)?;
-        let hello = control::read_hello(connection.as_fd()).ok()?;
+    fn take_in(&mut self, arrival: Arrival) -> Option<Newcomer> {
+        let (connection, peer) = (arrival.connection, arrival.peer);
+        // Programs that are executed say hello by themselves.
+        let Opening::Hello(hello) = arrival.opening else {
+            return None;
+        };
         let pid = peer.pid;
         let parent = self.find_parent(pid, hello.parent);
         let newcomer = match peer.may_share(hello.record.is_some()) {
@@ -299,13 +294,4 @@ impl Members {
         let sum = self.members.iter().map(of).sum();
         self.tally.unmanaged_bytes = self.tally.unmanaged_bytes.max(sum);
     }
-}
-
-fn is_readable(file: &UnixListener) -> bool {
-    let now = rustix::time::Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let mut files = [PollFd::new(file, PollFlags::IN)];
-    matches!(poll(&mut files, Some(&now)), Ok(1..))
 }

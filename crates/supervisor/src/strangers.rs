@@ -116,6 +116,17 @@ impl Strangers {
         self.main
     }
 
+    /// Returns true if a process is there that could be managed and has not said hello: when it was
+    /// last looked for.
+    pub fn has_silent(&self) -> bool {
+        let is_silent = |life: &Life, stranger: &Stranger| {
+            let mut late = self.counted.iter().filter(|counted| counted.is_late);
+            !stranger.is_counted || late.any(|counted| counted.life == *life)
+        };
+        let mut known = self.known.iter();
+        known.any(|(life, stranger)| is_silent(life, stranger))
+    }
+
     /// The time of the next look, if there is one.
     pub fn next_look(&self) -> Option<Instant> {
         self.main.map(|_| self.next_look)

@@ -18,7 +18,7 @@ use tidemark_live::control::{self, Grant, Hello, Opening};
 use tidemark_live::shared::{self, Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 use tidemark_partition::measures::{Measures, Meter};
 use tidemark_partition::{
-    self as share, Divider, Division, FIRST_FRAMES, FLOOR_FRAMES, FRAMES_MIN, Holder, Occasion,
+    self as share, Admission, Divider, Division, FIRST_FRAMES, FLOOR_FRAMES, Holder, Occasion,
 };
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
@@ -30,10 +30,10 @@ use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
 pub use self::state::MemberState;
 use self::turns::Turns;
-use crate::acceptance::Acceptance;
 use crate::connection::Connection;
 use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
+use crate::entrance::{Arrival, Entrance};
 use crate::jobs::JobServer;
 use crate::maps::Maps;
 use crate::peers::{self, Peer};
@@ -58,6 +58,10 @@ mod state;
 mod suspensions;
 mod turns;
 
+/// The reasons why a process can't be taken in.
+const NO_MEMORY: &str = "no memory was left for one more process";
+const NO_RECORD: &str = "there are too many processes";
+
 /// The time that a newcomer waits for the frames of others before it is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
 
@@ -67,22 +71,18 @@ const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
 /// The interval while frames are on their way from one process to another.
 const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
 
-/// The time that a fresh connection may take to say hello. Engines say it at once.
-const HELLO_LIMIT: Duration = Duration::from_secs(1);
-
 /// The processes of a run.
 pub struct Tree {
     shared: Shared,
     swap: OwnedFd,
     decisions: Option<OwnedFd>,
-    listener: UnixListener,
-    acceptance: Acceptance,
+    entrance: Entrance,
     members: Vec<Member>,
     ended: EndedProcesses,
     strangers: Strangers,
     notes: Vec<String>,
-    /// The first process that ran unmanaged for want of memory, and the number of them.
-    turned_away: Option<(u32, u64)>,
+    /// The first process that could not be taken in, why, and the number of them.
+    turned_away: Option<(u32, String, u64)>,
     /// Notes of what engines have said on stderr themselves.
     told: Vec<String>,
     /// The processes that were ended because the store was full.
@@ -167,8 +167,7 @@ impl Tree {
             shared,
             swap,
             decisions,
-            listener,
-            acceptance: Acceptance::of("processes that come"),
+            entrance: Entrance::new(listener),
             members: vec![],
             ended: EndedProcesses::default(),
             strangers: Strangers::new(),
@@ -235,14 +234,16 @@ impl Tree {
                 ..Member::new(connection, hello, peer)
             });
         }
+        tree.entrance.resume(files);
         Ok(tree)
     }
 
     /// Takes the tree apart, for another process to [take over](Self::take_over): what its members
-    /// are, and its files.
+    /// are, and its files: the log comes fourth, if there is one, and what has said nothing last.
     pub fn hand_over(self) -> std::io::Result<(Vec<MemberState>, Vec<OwnedFd>)> {
         let shared = self.shared.as_fd().try_clone_to_owned()?;
-        let mut files = vec![OwnedFd::from(self.listener), shared, self.swap];
+        let (listener, silent) = self.entrance.into_files();
+        let mut files = vec![listener, shared, self.swap];
         files.extend(self.decisions);
         let states = self.members.iter().map(Member::state).collect();
         for member in self.members {
@@ -250,6 +251,7 @@ impl Tree {
             files.push(connection);
             files.extend(memory);
         }
+        files.extend(silent);
         Ok((states, files))
     }
 
@@ -261,6 +263,11 @@ impl Tree {
     /// The way in which memory is divided.
     pub fn divider(&self) -> Divider {
         self.divider
+    }
+
+    /// Returns true if decisions are logged.
+    pub fn has_decisions(&self) -> bool {
+        self.decisions.is_some()
     }
 
     /// Learns the number of the process that was started.
@@ -275,9 +282,10 @@ impl Tree {
             return;
         }
         let members = self.members.len();
+        let (at_entrance, at_members) = ready.split_at(ready.len() - members);
         // From the last to the first, as one that is removed moves those after it.
-        for place in (0..self.members.len()).rev() {
-            if ready.get(place + 1) == Some(&true) && self.members[place].connection.hear() {
+        for place in (0..members).rev() {
+            if at_members[place] && self.members[place].connection.hear() {
                 self.end_abandoned(place);
                 self.remove(place, Ending::Gone);
             }
@@ -285,8 +293,8 @@ impl Tree {
         if self.members.len() < members {
             self.control_load();
         }
-        if ready.first() == Some(&true) {
-            self.handle_connection();
+        if at_entrance.contains(&true) {
+            self.admit_arrivals();
         }
         self.divide(Occasion::Change);
     }
@@ -325,7 +333,7 @@ impl Tree {
         let others = [
             self.strangers.next_look(),
             self.requests.due(),
-            self.acceptance.due(),
+            self.entrance.due(),
         ];
         let others = others.into_iter().flatten();
         others.fold(self.next_division, Instant::min)
@@ -355,7 +363,7 @@ impl Tree {
             .map(|source| !source.revents().is_empty())
             .collect();
         drop(sources);
-        let (ready, others) = ready.split_at(self.members.len() + 1);
+        let (ready, others) = ready.split_at(self.sources().count());
         self.handle_ready(ready);
         let others = &others[usize::from(other.is_some())..];
         let (jobs, others) = others.split_at(usize::from(self.jobs.is_some()));
@@ -370,13 +378,11 @@ impl Tree {
         ready.contains(&true)
     }
 
-    /// The listener, then every connection.
+    /// Those of the entrance, then every connection.
     fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let flags = self.acceptance.flags();
-        let listener = PollFd::from_borrowed_fd(self.listener.as_fd(), flags);
         let members = self.members.iter().map(|member| member.connection.as_fd());
         let members = members.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        std::iter::once(listener).chain(members)
+        self.entrance.sources().chain(members)
     }
 
     /// Lets go of everything. What dead engines still hold of the swap file takes no room any more.
@@ -403,13 +409,16 @@ impl Tree {
         self.look_for_strangers();
         self.note_levels();
         self.notes.extend(self.strangers.note());
-        self.notes.extend(self.turned_away.map(|turned_away| {
-            let why = "no memory was left for one more process";
-            match turned_away {
-                (pid, 1) => format!("process {pid} ran unmanaged: {why}"),
-                (pid, count) => format!("{count} processes ran unmanaged, {pid} first: {why}"),
-            }
-        }));
+        self.notes.extend(
+            self.turned_away
+                .take()
+                .map(|turned_away| match turned_away {
+                    (pid, why, 1) => format!("process {pid} ran unmanaged: {why}"),
+                    (pid, why, count) => {
+                        format!("{count} processes ran unmanaged, {pid} first: {why}")
+                    }
+                }),
+        );
         let jobs = self.end_jobs();
         let suspensions = self.end_turns();
         for member in &self.members {
@@ -444,25 +453,23 @@ impl Tree {
         }
     }
 
-    /// Takes in a process that has just connected.
-    fn handle_connection(&mut self) {
-        // A process that has gone again, or talks nonsense, is no concern of the run.
-        let Some((connection, _)) = self.acceptance.keep(self.listener.accept()) else {
-            return;
-        };
-        if connection.set_read_timeout(Some(HELLO_LIMIT)).is_err() {
-            return;
-        }
-        let connection = OwnedFd::from(connection);
+    /// Takes in the processes that have said who they are.
+    fn admit_arrivals(&mut self) {
         let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
-        let Some(peer) = peers::find(&connection, is_member) else {
-            return;
-        };
-        let mut hello = match control::read_opening(connection.as_fd()) {
-            Ok(Opening::Hello(hello)) => hello,
-            Ok(Opening::Exec { child }) => return self.note_exec(connection, peer.pid, child),
-            Err(_) => return,
-        };
+        for Arrival {
+            connection,
+            peer,
+            opening,
+        } in self.entrance.admit(is_member)
+        {
+            match opening {
+                Opening::Hello(hello) => self.take_in(connection, peer, hello),
+                Opening::Exec { child } => self.note_exec(connection, peer.pid, child),
+            }
+        }
+    }
+
+    fn take_in(&mut self, connection: OwnedFd, peer: Peer, mut hello: Hello) {
         // In a namespace of its own a process has another number there, which others have, too.
         hello.pid = peer.pid;
         if !peer.may_share(hello.record.is_some()) {
@@ -497,46 +504,43 @@ impl Tree {
         self.end_evictions();
         self.shared.hold_unassigned();
         let holders = self.collect_holders();
-        let Division {
-            given,
-            fair,
-            floor,
-            mut is_settled,
-        } = self.divider.divide(total, &holders, occasion);
-        is_settled &= !self.is_paging_out();
+        let division = self.divider.divide(total, &holders, occasion);
+        let (given, fair) = (&division.given, division.fair);
+        let mut is_settled = division.is_settled && !self.is_paging_out();
         for (member, holder) in self.members.iter_mut().zip(&holders) {
             member.is_served |= share::uses_share(holder.resident, fair);
         }
-        if !self.lower(&holders, &given) {
+        if !self.lower(&holders, given) {
             return self.plan_division(false);
         }
         // A task that is being paged out would take what nobody has.
         let left = match self.is_evicting() {
             true => 0,
-            false => share::unassigned(total, &holders, &given),
+            false => share::unassigned(total, &holders, given),
         };
         let mut turned_away = vec![];
-        for (place, (member, frames)) in self.members.iter_mut().zip(given).enumerate() {
-            match member.record {
-                Some(index) => is_settled &= member.give(&self.shared.process(index), frames),
-                None if fair < FRAMES_MIN || member.came.elapsed() > ADMISSION_LIMIT => {
-                    turned_away.push(place);
-                }
-                None if frames >= floor => {
+        for (place, (member, &frames)) in self.members.iter_mut().zip(given).enumerate() {
+            if let Some(index) = member.record {
+                is_settled &= member.give(&self.shared.process(index), frames);
+                continue;
+            }
+            match member.admission(&division, frames) {
+                Admission::Waits => is_settled = false,
+                Admission::TurnedAway => turned_away.push((place, NO_MEMORY.into())),
+                Admission::Admitted => {
                     member.given = frames;
                     let files = [Some(self.shared.as_fd()), Some(self.swap.as_fd())];
                     let decisions = self.decisions.as_ref().map(AsFd::as_fd);
                     let files: Vec<BorrowedFd<'_>> =
                         files.into_iter().chain([decisions]).flatten().collect();
-                    if !member.admit(&self.shared, &files) {
-                        turned_away.push(place);
+                    if let Err(error) = member.admit(&self.shared, &files) {
+                        turned_away.push((place, error.to_string()));
                     }
                 }
-                None => is_settled = false,
             }
         }
-        for place in turned_away.into_iter().rev() {
-            self.turn_away(place);
+        for (place, why) in turned_away.into_iter().rev() {
+            self.turn_away(place, why);
         }
         self.shared.release_unassigned(left);
         self.plan_division(is_settled);
@@ -614,15 +618,21 @@ impl Tree {
         self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
     }
 
-    /// Lets a newcomer run unmanaged, and notes it.
-    fn turn_away(&mut self, place: usize) {
-        let member = self.members.remove(place);
+    /// Lets a newcomer run unmanaged, and notes it, unless it has gone. A forked child needs its
+    /// record until it has all its pages, and closes the connection then.
+    fn turn_away(&mut self, place: usize, why: String) {
+        let mut member = self.members.remove(place);
         let pid = member.hello.pid;
         refuse(member.connection.as_fd());
-        if let Some(index) = member.hello.record {
-            self.shared.release(index);
+        let has_gone = member.connection.hear();
+        match member.hello.record {
+            Some(index) if has_gone => self.shared.release(index),
+            Some(index) => self.late.push((member.connection, index)),
+            None => {}
         }
-        self.turned_away.get_or_insert((pid, 0)).1 += 1;
+        if !has_gone {
+            self.turned_away.get_or_insert((pid, why, 0)).2 += 1;
+        }
     }
 
     /// Writes down what a process leaves behind, and gives back its slots and frames.
@@ -692,16 +702,24 @@ impl Member {
         }
     }
 
+    /// The answer to its hello, if it would be given `frames`.
+    fn admission(&self, division: &Division, frames: u64) -> Admission {
+        let waited_ns = self.came.elapsed().as_nanos() as u64;
+        division.admission(frames, waited_ns, self.hello.record.is_some())
+    }
+
     fn is_answered(&self) -> bool {
         self.record.is_some()
     }
 
-    /// Answers the hello. False if the process can't be taken in, or has gone.
-    fn admit(&mut self, shared: &Shared, files: &[BorrowedFd<'_>]) -> bool {
+    /// Answers the hello.
+    ///
+    /// # Errors
+    /// There is no record for one more process, or this one has gone. Nothing has changed then.
+    fn admit(&mut self, shared: &Shared, files: &[BorrowedFd<'_>]) -> std::io::Result<()> {
         // A forked child's record was claimed by its parent, and waits for it.
-        let Some(index) = self.hello.record.or_else(|| shared.claim()) else {
-            return false;
-        };
+        let claimed = self.hello.record.or_else(|| shared.claim());
+        let index = claimed.ok_or_else(|| std::io::Error::other(NO_RECORD))?;
         let process = shared.process(index);
         process.set_budget(self.given as u32);
         // Until the engine speaks up, it is taken to have understood what it is told here. A forked
@@ -714,13 +732,13 @@ impl Member {
             frames_budget: self.given as u32,
             frames_max: shared.frames_max() as u32,
         };
-        if control::answer(self.connection.as_fd(), grant, files).is_err() {
-            self.hello.record = None;
-            shared.release(index);
-            return false;
+        let answered = control::answer(self.connection.as_fd(), grant, files);
+        match (&answered, self.hello.record) {
+            (Ok(()), _) => self.record = Some(index),
+            (Err(_), None) => shared.release(index),
+            (Err(_), Some(_)) => {}
         }
-        self.record = Some(index);
-        true
+        answered
     }
 
     /// Learns what the process may use: its engine may have changed that, by taking what nobody

@@ -2,7 +2,7 @@
 //! all of its memory, and the engine samples which pages are touched in each window.
 
 use std::ffi::OsString;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -93,7 +93,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
             let (totals, tally) = (collector.totals(), members.tally());
             line(totals, writing.bytes(), tally, began.elapsed())
         });
-        collector.wait(&[signals.as_fd(), members.door()]);
+        let others: Vec<BorrowedFd<'_>> = members.doors().chain([signals.as_fd()]).collect();
+        collector.wait(&others);
         signals.pass_on(pid);
     };
     let tally = members.tally();

@@ -85,14 +85,20 @@ fn found_f10_a_child_of_a_process_that_has_given_up_its_rights_has_its_memory() 
     outcome.expect_code(6, "the child of a server that is nobody now");
 }
 
-/// Fills more than its budget, becomes nobody, and forks a child that looks at all of it; ends with
-/// 6 if that found what it should.
-const DROPPER: &str = "import os
-memory = bytearray(24 << 20)
+/// Fills more than its budget, closes a part of it, becomes nobody, and forks a child that looks at
+/// all of it; ends with 6 if that found what it should.
+const DROPPER: &str = "import ctypes, mmap, os
+memory = mmap.mmap(-1, 24 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 for at in range(0, len(memory), 4096): memory[at] = 1 + at % 251
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+def protect(at, bytes, rights):
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + at), bytes, rights) == 0
+protect(1 << 20, 2 << 20, mmap.PROT_READ)
+protect(4 << 20, 1 << 20, 0)
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 child = os.fork()
 if child == 0:
+    protect(4 << 20, 1 << 20, mmap.PROT_READ)
     os._exit(6 * all(memory[at] == 1 + at % 251 for at in range(0, len(memory), 4096)))
 os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 ";

@@ -19,7 +19,7 @@ use tidemark_core::id::SpaceId;
 use tidemark_core::load::tasks::TaskControl;
 use tidemark_core::time::Time;
 use tidemark_partition::{
-    ADMISSION_NS, Divider, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
+    ADMISSION_NS, Admission, Divider, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
 };
 
 use super::engine::{Alarm, World};
@@ -230,19 +230,16 @@ impl World<'_> {
         holders.extend(newcomers.iter().map(|_| Holder::NEW));
         let total = self.scenario.memory_pages - self.scenario.wired_pages;
         let division = Divider::default().divide(u64::from(total), &holders, occasion);
-        let (given, fair) = (division.given, division.fair);
-        self.each_memory(|memory| memory.note_share(fair));
-        for (&(number, _), &frames) in members.iter().zip(&given) {
+        self.each_memory(|memory| memory.note_share(division.fair));
+        for (&(number, _), &frames) in members.iter().zip(&division.given) {
             self.set_limit(number, frames as u32, now);
         }
-        for (newcomer, &frames) in newcomers.into_iter().zip(&given[members.len()..]) {
+        for (newcomer, &frames) in newcomers.into_iter().zip(&division.given[members.len()..]) {
             let (thread, since) = newcomer;
-            if fair < FRAMES_MIN || now - since > ADMISSION_NS {
-                self.turn_away(thread, now);
-            } else if frames >= division.floor {
-                self.admit(thread, (frames as u32, total), now);
-            } else {
-                self.shares.newcomers.push(newcomer);
+            match division.admission(frames, now - since, false) {
+                Admission::Admitted => self.admit(thread, (frames as u32, total), now),
+                Admission::Waits => self.shares.newcomers.push(newcomer),
+                Admission::TurnedAway => self.turn_away(thread, now),
             }
         }
         let is_leaving = self.memories().any(Memory::is_leaving);

@@ -25,6 +25,7 @@
 //! - **Another `fork`, or `clone` without `CLONE_VM`**, begins when this one is over.
 //! - **`vfork`, `posix_spawn`, `exec`** need no engine, and go on.
 //! - **No record for the child**: the fork fails with `EAGAIN`.
+//! - **A supervisor that is slow**: the child waits for it, and for frames of others.
 //! - **No engine in the child**: all its pages are brought back, or it is ended with a line.
 //!
 //! The kernel holds a fork until the engine has read of it. What else is read before that may have
@@ -38,7 +39,7 @@
 //! 2. Memory is not copied in one moment: an entry of `held` counts if its own number says so.
 //! 3. The child's record, and its share in every slot, exist before the fork.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::fence;
 use std::time::Duration;
@@ -52,7 +53,8 @@ use crate::machine::Probe;
 use crate::meters;
 use crate::requests::Requests;
 use crate::shared::{ProcessIndex, State};
-use crate::sys::memory::Table;
+use crate::sys::maps::{Area, Maps};
+use crate::sys::memory::{self, Table};
 use crate::sys::uffd::{Message, Progress, Stop};
 use crate::sys::{PAGE, signal, socket};
 
@@ -450,16 +452,21 @@ impl Engine {
                 .machine
                 .unregister(page_of(start), pages_in(start, end));
         }
+        let closed = find_closed(&managed)?;
+        set_open(&closed, true)?;
         for (start, end) in managed {
             for address in (start..end).step_by(PAGE) {
                 self.bring_home(address)?;
             }
         }
+        set_open(&closed, false)?;
         let process = self.shared.process(self.record());
         process
             .counter(crate::shared::Counter::ManagedRegions)
             .store(0, Relaxed);
         process.set_resident(0);
+        // From here on the record is for others.
+        self.control = None;
         Ok(())
     }
 
@@ -489,7 +496,7 @@ impl Engine {
             }
             (None, None) => return Ok(()),
         };
-        let written = crate::sys::memory::write_own_memory(address, source, PAGE);
+        let written = memory::write_own_memory(address, source, PAGE);
         written.map_err(|error| Trouble::Call {
             what: "bringing back the pages of a forked process",
             error,
@@ -534,7 +541,7 @@ impl Engine {
     }
 
     /// The doorbell is this thread's from now on.
-    pub(super) fn open_doorbell(setup: &Setup) -> Result<std::os::fd::OwnedFd, Trouble> {
+    pub(super) fn open_doorbell(setup: &Setup) -> Result<OwnedFd, Trouble> {
         let opened = match setup.is_in_thread {
             true => signal::timer(),
             false => signal::doorbell(),
@@ -544,4 +551,35 @@ impl Engine {
             error,
         })
     }
+}
+
+/// Finds the parts of `managed` that the program may not write to, and the mapping of each.
+fn find_closed(managed: &[(usize, usize)]) -> Result<Vec<(usize, usize, Area)>, Trouble> {
+    let mut closed = Vec::new();
+    let read = Maps::open().and_then(|mut maps| {
+        maps.visit_areas(|area| {
+            let parts = managed.iter().filter(|_| !area.is_writable);
+            let parts = parts.map(|&(start, end)| (start.max(area.start), end.min(area.end), area));
+            closed.extend(parts.filter(|(start, end, _)| start < end));
+        })
+    });
+    match read {
+        Ok(()) => Ok(closed),
+        Err(error) => Err(Trouble::Call {
+            what: "reading the mappings of a forked process",
+            error,
+        }),
+    }
+}
+
+/// Opens the parts for writing, or gives them the rights back that they had. The one thread of the
+/// program waits.
+fn set_open(parts: &[(usize, usize, Area)], open: bool) -> Result<(), Trouble> {
+    for &(start, end, area) in parts {
+        memory::set_rights(start, end, area, open).map_err(|error| Trouble::Call {
+            what: "opening the pages of a forked process",
+            error,
+        })?;
+    }
+    Ok(())
 }

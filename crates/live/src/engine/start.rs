@@ -444,8 +444,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits for the supervisor's answer. Answers the swap file.
+    /// Waits for the supervisor's answer. Answers the swap file. The connection stays open in any
+    /// case: as long as it is, the child's record, with its share in the slots, is kept for it.
     fn take_grant_in_child(&mut self, connection: OwnedFd) -> Result<OwnedFd, Trouble> {
+        let connection = self.control.insert(connection);
         let (_, files) = control::await_grant(connection.as_fd()).map_err(no_supervisor)?;
         let GrantFiles {
             shared,
@@ -454,9 +456,8 @@ impl Engine {
         } = files.ok_or_else(refused)?;
         drop(shared);
         let log = self.decisions.take();
-        self.go_on_logging(decisions, &connection)?;
+        self.go_on_logging(decisions)?;
         std::mem::forget(log);
-        self.control = Some(connection);
         Ok(swap)
     }
 
@@ -473,7 +474,8 @@ impl Engine {
     }
 
     /// Goes on in a forked child with the file that came as the last of its grant.
-    fn go_on_logging(&mut self, file: Option<OwnedFd>, control: &OwnedFd) -> Result<(), Trouble> {
+    fn go_on_logging(&mut self, file: Option<OwnedFd>) -> Result<(), Trouble> {
+        let control = self.control.as_ref().expect("the grant came by it");
         match (self.sampling.take(), file) {
             (Some(sampling), Some(file)) => {
                 let name = &self.setup.name;

@@ -8,8 +8,9 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
+use super::maps::Area;
 use super::{Errno, PAGE, reserve};
 
 /// The number of ranges of own memory there can be: those that are reserved, and this library's
@@ -316,6 +317,18 @@ pub fn populate_for_writing(start: usize, bytes: usize) -> Result<(), Errno> {
 pub fn populate_for_reading(start: usize, bytes: usize) -> Result<(), Errno> {
     // SAFETY: populating changes no contents; the kernel checks the range.
     unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateRead) }
+}
+
+/// Changes the rights to the program's pages in `start..end`, which lie in `area`: to those that
+/// `area` has, or to reading and writing if they are `open`.
+pub fn set_rights(start: usize, end: usize, area: Area, open: bool) -> Result<(), Errno> {
+    assert!(!overlaps_own(start, end));
+    let mut rights = MprotectFlags::empty();
+    rights.set(MprotectFlags::READ, area.is_readable || open);
+    rights.set(MprotectFlags::WRITE, area.is_writable || open);
+    rights.set(MprotectFlags::EXEC, area.is_executable);
+    // SAFETY: contents do not change, and nothing of the engine's lies there.
+    unsafe { rustix::mm::mprotect(start as *mut _, end - start, rights) }
 }
 
 /// Copies `bytes` from `from`, memory of the engine, to `to` in the program, by way of the kernel:

@@ -25,7 +25,8 @@ impl Tree {
         let is_awaited = |&index: &ProcessIndex| {
             let is_member =
                 |member: &Member| [member.record, member.hello.record].contains(&Some(index));
-            !self.members.iter().any(is_member)
+            let is_late = self.late.iter().any(|&(_, late)| late == index);
+            !is_late && !self.members.iter().any(is_member)
         };
         let reserved = self
             .shared
@@ -43,11 +44,13 @@ impl Tree {
         }
     }
 
-    /// Frees records whose process never came.
+    /// Frees records whose process never came. While any process is there that has not said hello,
+    /// it may be the one: on a busy machine it is slow, and has pages in the record's slots.
     pub(super) fn release_orphans(&mut self) {
         let shared = &self.shared;
+        let may_come = self.strangers.has_silent();
         self.awaited.retain(|(index, since)| {
-            let is_due = since.elapsed() <= ORPHAN_LIMIT;
+            let is_due = since.elapsed() <= ORPHAN_LIMIT || may_come;
             if !is_due {
                 shared.release(*index);
             }
