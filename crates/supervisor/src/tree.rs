@@ -14,16 +14,17 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use tidemark_live::control::{self, Grant, Hello, Opening};
-use tidemark_live::shared::{self, Counter, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use tidemark_live::control::{self, Hello};
+use tidemark_live::shared::{self, Counter, Process, ProcessIndex, Shared, State};
 use tidemark_partition::measures::{Measures, Meter};
 use tidemark_partition::{
-    self as share, Admission, Divider, Division, FIRST_FRAMES, FLOOR_FRAMES, Holder, Occasion,
+    self as share, Admission, Divider, FIRST_FRAMES, FLOOR_FRAMES, Holder, Occasion,
 };
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
 use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
 
+use self::admission::NO_MEMORY;
 use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
@@ -33,7 +34,7 @@ use self::turns::Turns;
 use crate::connection::Connection;
 use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
-use crate::entrance::{Arrival, Entrance};
+use crate::entrance::Entrance;
 use crate::jobs::JobServer;
 use crate::maps::Maps;
 use crate::peers::{self, Peer};
@@ -43,6 +44,7 @@ use crate::strangers::Strangers;
 use crate::time::{now_ns, timespec};
 use crate::timeline::Timeline;
 
+mod admission;
 mod children;
 mod jobs;
 mod leaving;
@@ -57,10 +59,6 @@ mod size;
 mod state;
 mod suspensions;
 mod turns;
-
-/// The reasons why a process can't be taken in.
-const NO_MEMORY: &str = "no memory was left for one more process";
-const NO_RECORD: &str = "there are too many processes";
 
 /// The time that a newcomer waits for the frames of others before it is turned away.
 const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
@@ -453,51 +451,6 @@ impl Tree {
         }
     }
 
-    /// Takes in the processes that have said who they are.
-    fn admit_arrivals(&mut self) {
-        let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
-        for Arrival {
-            connection,
-            peer,
-            opening,
-        } in self.entrance.admit(is_member)
-        {
-            match opening {
-                Opening::Hello(hello) => self.take_in(connection, peer, hello),
-                Opening::Exec { child } => self.note_exec(connection, peer.pid, child),
-            }
-        }
-    }
-
-    fn take_in(&mut self, connection: OwnedFd, peer: Peer, mut hello: Hello) {
-        // In a namespace of its own a process has another number there, which others have, too.
-        hello.pid = peer.pid;
-        if !peer.may_share(hello.record.is_some()) {
-            self.strangers.count(peer.pid);
-            return refuse(connection.as_fd());
-        }
-        let is_claimed = |index: ProcessIndex| {
-            index.0 < PROCESSES_MAX as u32 && self.shared.process(index).state() == State::Reserved
-        };
-        if hello.record.is_some_and(|index| !is_claimed(index)) {
-            return refuse(connection.as_fd());
-        }
-        // exec ends the old engine before the new one says hello; its end may be seen after.
-        while let Some(place) = self
-            .members
-            .iter()
-            .position(|old| old.hello.pid == hello.pid)
-        {
-            self.members[place].connection.hear_out();
-            self.remove(place, Ending::Gone);
-        }
-        if hello.record.is_none() {
-            self.ended.note_ending(hello.pid, Ending::Replaced);
-        }
-        let connection = Connection::new(connection, None);
-        self.members.push(Member::new(connection, hello, peer));
-    }
-
     /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
     fn divide(&mut self, occasion: Occasion) {
         let total = self.shared.frames_total();
@@ -618,23 +571,6 @@ impl Tree {
         self.engine_bytes_peak = self.engine_bytes_peak.max(sum(Counter::EngineBytes));
     }
 
-    /// Lets a newcomer run unmanaged, and notes it, unless it has gone. A forked child needs its
-    /// record until it has all its pages, and closes the connection then.
-    fn turn_away(&mut self, place: usize, why: String) {
-        let mut member = self.members.remove(place);
-        let pid = member.hello.pid;
-        refuse(member.connection.as_fd());
-        let has_gone = member.connection.hear();
-        match member.hello.record {
-            Some(index) if has_gone => self.shared.release(index),
-            Some(index) => self.late.push((member.connection, index)),
-            None => {}
-        }
-        if !has_gone {
-            self.turned_away.get_or_insert((pid, why, 0)).2 += 1;
-        }
-    }
-
     /// Writes down what a process leaves behind, and gives back its slots and frames.
     fn remove(&mut self, place: usize, ending: Ending) {
         self.note_levels();
@@ -702,43 +638,8 @@ impl Member {
         }
     }
 
-    /// The answer to its hello, if it would be given `frames`.
-    fn admission(&self, division: &Division, frames: u64) -> Admission {
-        let waited_ns = self.came.elapsed().as_nanos() as u64;
-        division.admission(frames, waited_ns, self.hello.record.is_some())
-    }
-
     fn is_answered(&self) -> bool {
         self.record.is_some()
-    }
-
-    /// Answers the hello.
-    ///
-    /// # Errors
-    /// There is no record for one more process, or this one has gone. Nothing has changed then.
-    fn admit(&mut self, shared: &Shared, files: &[BorrowedFd<'_>]) -> std::io::Result<()> {
-        // A forked child's record was claimed by its parent, and waits for it.
-        let claimed = self.hello.record.or_else(|| shared.claim());
-        let index = claimed.ok_or_else(|| std::io::Error::other(NO_RECORD))?;
-        let process = shared.process(index);
-        process.set_budget(self.given as u32);
-        // Until the engine speaks up, it is taken to have understood what it is told here. A forked
-        // child may still go by what its parent left it with.
-        if process.understood() < self.given {
-            process.set_understood(self.given as u32);
-        }
-        let grant = Grant {
-            record: Some(index),
-            frames_budget: self.given as u32,
-            frames_max: shared.frames_max() as u32,
-        };
-        let answered = control::answer(self.connection.as_fd(), grant, files);
-        match (&answered, self.hello.record) {
-            (Ok(()), _) => self.record = Some(index),
-            (Err(_), None) => shared.release(index),
-            (Err(_), Some(_)) => {}
-        }
-        answered
     }
 
     /// Learns what the process may use: its engine may have changed that, by taking what nobody
@@ -799,17 +700,6 @@ impl Member {
             },
         }
     }
-}
-
-/// Tells an engine to leave its program alone.
-fn refuse(connection: BorrowedFd<'_>) {
-    let grant = Grant {
-        record: None,
-        frames_budget: 0,
-        frames_max: 0,
-    };
-    // It goes on without an engine, whether it hears this or not.
-    let _ = control::answer(connection, grant, &[]);
 }
 
 #[cfg(test)]
