@@ -99,6 +99,7 @@ fn described() -> Command {
 fn render(command: Command) -> String {
     let mut text = Vec::new();
     clap_mangen::Man::new(command)
+        .source(concat!("tidemark ", env!("TIDEMARK_VERSION")))
         .manual("Tidemark")
         .render(&mut text)
         .expect("memory takes every byte");
