@@ -45,6 +45,12 @@ install: ## Installs what `build` and `kernel` made, in PREFIX (/usr/local) of D
 uninstall: ## Removes what `install` put there: the same PREFIX, or where the tree is now.
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install remove
 
+.PHONY: dist
+dist: build kernel ## Sources, a wheel, a Debian package that is tried: in target/dist.
+	@scripts/deps dist
+	scripts/dist
+	scripts/dist-smoke
+
 # Without Valgrind everything else is still of use: it says what is missing, and goes on.
 .PHONY: recorder
 recorder: ## Builds the recorder: a Valgrind tool, for `tidemark record`.
