@@ -34,6 +34,22 @@ deps-test:
 .PHONY: build
 build: deps recorder ## Builds the command, its preload library and the recorder, optimised.
 	$(CARGO) build --workspace --release
+	@scripts/licence-texts $${CARGO_TARGET_DIR:-target}/licences.txt
+
+# The tree may be moved afterwards; `uninstall` removes what `install` has put there.
+.PHONY: install
+install: ## Installs what `build` and `kernel` made, in PREFIX (/usr/local) of DESTDIR.
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install
+
+.PHONY: uninstall
+uninstall: ## Removes what `install` put there: the same PREFIX, or where the tree is now.
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install remove
+
+.PHONY: dist
+dist: build kernel ## Sources, a wheel, a Debian package that is tried: in target/dist.
+	@scripts/deps dist
+	scripts/dist
+	scripts/dist-smoke
 
 # Without Valgrind everything else is still of use: it says what is missing, and goes on.
 .PHONY: recorder

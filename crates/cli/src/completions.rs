@@ -72,7 +72,7 @@ fn completed() -> Command {
     };
     let shown: Vec<Command> = shown.map(named).collect();
     Command::new("tidemark")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(env!("TIDEMARK_VERSION"))
         .subcommands(shown)
 }
 

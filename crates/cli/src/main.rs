@@ -57,7 +57,7 @@ use crate::exit::{Exit, Refusal};
 
 /// Runs real programs in less memory than they need
 #[derive(Debug, Parser)]
-#[command(name = "tidemark", version, arg_required_else_help = true)]
+#[command(name = "tidemark", version = env!("TIDEMARK_VERSION"), arg_required_else_help = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -18,7 +18,7 @@ pub struct OnVolume(Vec<(Name, Vec<u8>)>);
 impl OnVolume {
     /// The kernel's programs.
     pub fn of_programs() -> Result<OnVolume, Refusal> {
-        let folder = find_boot_folder()?.join("programs");
+        let folder = tidemark_parts::KERNEL.find()?.join("programs");
         let unreadable = |error| Refusal::new(format!("`{}`: {}", folder.display(), plain(&error)));
         let entries = std::fs::read_dir(&folder).map_err(unreadable)?;
         let paths = entries.map(|entry| entry.map(|entry| entry.path()));
@@ -94,28 +94,5 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(bytes),
         Err(error) => refuse!("`{}`: {}", path.display(), plain(&error)),
-    }
-}
-
-/// The folder of the kernel and its programs: `$TIDEMARK_KERNEL`, or beside the command, or in the
-/// folder in which both were built, or where they are installed.
-pub fn find_boot_folder() -> Result<PathBuf, Refusal> {
-    let mut places = vec![];
-    if let Some(path) = std::env::var_os("TIDEMARK_KERNEL") {
-        places.push(PathBuf::from(path));
-    } else if let Ok(command) = std::env::current_exe()
-        && let Some(folder) = command.parent()
-    {
-        places.push(folder.join("../kernel/boot"));
-        places.push(folder.join("../lib/tidemark/kernel"));
-    }
-    match places.iter().find(|place| place.join("kernel").is_file()) {
-        Some(place) => Ok(place.clone()),
-        None => {
-            let places = places.iter().map(|place| format!("`{}`", place.display()));
-            let places: Vec<String> = places.collect();
-            let places = places.join(" or ");
-            refuse!("the kernel is not in {places}; build it with `make kernel`")
-        }
     }
 }

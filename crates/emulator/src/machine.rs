@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use tidemark_results::refusal::plain;
 use tidemark_results::{Refusal, refuse};
 
-use crate::image::find_boot_folder;
-
 const EMULATOR: &str = "qemu-system-x86_64";
 /// The device by which Linux lends its processor to a virtual machine.
 const KVM: &str = "/dev/kvm";
@@ -163,7 +161,7 @@ impl Machine {
         }
         command
             .arg("-kernel")
-            .arg(find_boot_folder()?.join("kernel"));
+            .arg(tidemark_parts::KERNEL.find()?.join("kernel"));
         command.args(["-append", &self.parameters]);
         command
             .stdin(Stdio::null())

@@ -1,5 +1,6 @@
 //! The things `doctor` looks at.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -8,7 +9,7 @@ use tidemark_results::host::{Check, Verdict};
 use tidemark_results::text::bytes;
 
 use crate::host::{self, Lack};
-use crate::{room, swap};
+use crate::{program, recorder, room, swap};
 
 /// The memory the trial run is given.
 const TRIAL_MEMORY: &str = "16M";
@@ -32,6 +33,7 @@ pub fn collect(folder: Option<&Path>) -> Vec<Check> {
     if checks.iter().all(|check| check.verdict != Verdict::Missing) {
         checks.push(trial(folder));
     }
+    checks.extend([recording(), emulated_kernel()]);
     checks.extend([kernel_swap(), tracing(), layout()]);
     checks
 }
@@ -100,13 +102,9 @@ fn in_thread() -> Check {
 fn io_uring() -> Check {
     let disabled = read_number("/proc/sys/kernel/io_uring_disabled");
     let remedy = "sudo sysctl -w kernel.io_uring_disabled=0";
-    let limited = |finding: &str, remedy: &str| Check {
-        verdict: Verdict::Limited,
-        ..missing(
-            "io_uring",
-            format!("{finding}; threads do the transfers instead"),
-            remedy,
-        )
+    let limited = |finding: &str, remedy: &str| {
+        let finding = format!("{finding}; threads do the transfers instead");
+        limited("io_uring", &finding, remedy)
     };
     match (disabled, rustix::process::geteuid().is_root()) {
         (None, _) if !Path::new("/proc/sys/kernel/io_uring_disabled").exists() => {
@@ -138,14 +136,11 @@ fn swap_folder(folder: Option<&Path>) -> Check {
             let shown = swap.folder.display();
             match swap.is_direct {
                 true => fine(name, format!("`{shown}`: direct transfers, {free} free")),
-                false => Check {
-                    verdict: Verdict::Limited,
-                    ..missing(
-                        name,
-                        format!("`{shown}`: through the page cache, {free} free"),
-                        "name a folder on ext4, xfs or btrfs with `--swap`",
-                    )
-                },
+                false => limited(
+                    name,
+                    &format!("`{shown}`: through the page cache, {free} free"),
+                    "name a folder on ext4, xfs or btrfs with `--swap`",
+                ),
             }
         }
     }
@@ -154,7 +149,36 @@ fn swap_folder(folder: Option<&Path>) -> Check {
 fn library() -> Check {
     match host::find_shim() {
         Ok(path) => fine("preload library", path.display().to_string()),
-        Err(refusal) => missing("preload library", refusal.to_string(), "make"),
+        Err(refusal) => missing("preload library", refusal.to_string(), "make build"),
+    }
+}
+
+/// Checks whether programs can be recorded under Valgrind.
+fn recording() -> Check {
+    let name = "record";
+    match (recorder::find_recorder(), recorder::find_valgrind()) {
+        (Ok(path), Ok(_)) => fine(name, format!("the recorder, `{}`", path.display())),
+        (Ok(_), Err(_)) => limited(
+            name,
+            "`valgrind` is not installed; `record --live` does without it",
+            "apt-get install valgrind",
+        ),
+        (Err(refusal), _) => limited(name, &refusal.to_string(), "make build"),
+    }
+}
+
+/// Checks whether the kernel can be booted.
+fn emulated_kernel() -> Check {
+    let name = "kernel run";
+    let emulator = program::find(OsStr::new("qemu-system-x86_64"));
+    match (tidemark_parts::KERNEL.find(), emulator) {
+        (Ok(path), Ok(_)) => fine(name, format!("the kernel, `{}`", path.display())),
+        (Ok(_), Err(_)) => limited(
+            name,
+            "`qemu-system-x86_64` is not installed",
+            "apt-get install qemu-system-x86",
+        ),
+        (Err(refusal), _) => limited(name, &refusal.to_string(), "make kernel"),
     }
 }
 
@@ -192,10 +216,7 @@ fn trial(folder: Option<&Path>) -> Check {
 /// Checks whether the kernel's own swap can be measured beside ours.
 fn kernel_swap() -> Check {
     let name = "bench kernel-swap";
-    let limited = |finding: &str, remedy: &str| Check {
-        verdict: Verdict::Limited,
-        ..missing(name, finding.into(), remedy)
-    };
+    let limited = |finding: &str, remedy: &str| limited(name, finding, remedy);
     let controllers = std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers");
     let has_v2 = controllers.is_ok_and(|list| list.split_whitespace().any(|name| name == "memory"));
     let has_v1 = Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists();
@@ -273,6 +294,13 @@ fn missing(name: &str, finding: String, remedy: &str) -> Check {
         verdict: Verdict::Missing,
         remedy: Some(remedy.into()),
         ..fine(name, finding)
+    }
+}
+
+fn limited(name: &str, finding: &str, remedy: &str) -> Check {
+    Check {
+        verdict: Verdict::Limited,
+        ..missing(name, finding.into(), remedy)
     }
 }
 

@@ -16,8 +16,6 @@ use crate::program::plain;
 const KERNEL: &str = "boot Linux 6.8 or later";
 /// The number of files that a run has open at a time: 26, and a few for what is asked for.
 const FILES_MIN: u64 = 32;
-/// The preload library's file name.
-const SHIM: &str = "libtidemark_shim.so";
 /// The library that brings the allocator of `--malloc pool`; it lies beside the other.
 const POOL: &str = "libtidemark_pool.so";
 
@@ -102,27 +100,9 @@ pub fn check_needs() -> Result<(), Refusal> {
     }
 }
 
-/// Finds the preload library: `$TIDEMARK_SHIM`, or beside the command, or where it is installed.
+/// Finds the preload library, and refuses one that can't be loaded.
 pub fn find_shim() -> Result<PathBuf, Refusal> {
-    let mut places = vec![];
-    if let Some(path) = std::env::var_os("TIDEMARK_SHIM") {
-        places.push(PathBuf::from(path));
-    } else if let Ok(command) = std::env::current_exe()
-        && let Some(folder) = command.parent()
-    {
-        places.push(folder.join(SHIM));
-        places.push(folder.join("../lib/tidemark").join(SHIM));
-    }
-    let Some(found) = places.iter().find_map(|place| place.canonicalize().ok()) else {
-        let places: Vec<String> = places
-            .iter()
-            .map(|place| format!("`{}`", place.display()))
-            .collect();
-        refuse!(
-            "the preload library is not at {}; build it with `make` or name it in $TIDEMARK_SHIM",
-            places.join(" or ")
-        );
-    };
+    let found = tidemark_parts::PRELOAD_LIBRARY.find()?;
     // The linker divides the list of libraries at these, and knows no quoting.
     if found.to_string_lossy().contains([' ', ':', '\t', '\n']) {
         refuse!(
@@ -155,7 +135,10 @@ pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
         Ok(found) => Ok(found),
         Err(_) => {
             let place = place.display();
-            refuse!("`--malloc pool`: its library is not at `{place}`; build it with `make`")
+            refuse!(
+                "`--malloc pool`: its library is not at `{place}`, beside the preload library; \
+                 `make build` builds both"
+            )
         }
     }
 }

@@ -13,11 +13,6 @@ use tidemark_trace::summary::End;
 
 use crate::program::{self, Obstacle};
 
-/// The variable that tells where the recorder is.
-const RECORDER: &str = "TIDEMARK_RECORDER";
-/// The recorder's file in its folder: Valgrind makes the name of the tool's and the machine's.
-const TOOL: &str = "tidemark-amd64-linux";
-
 /// A program that can be run under the recorder, and all that this takes.
 #[derive(Debug)]
 pub struct Recordable {
@@ -34,10 +29,7 @@ impl Recordable {
         let name = &words[0];
         let program = program::find(name)?;
         check_program(name, &program)?;
-        let recorder = find_recorder()?;
-        let Ok(valgrind) = program::find(OsStr::new("valgrind")) else {
-            refuse!("`valgrind` is not installed; as root: `apt-get install valgrind`");
-        };
+        let (recorder, valgrind) = (find_recorder()?, find_valgrind()?);
         Ok(Recordable {
             valgrind,
             recorder,
@@ -125,31 +117,18 @@ fn check_program(name: &OsStr, program: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// The folder with the recorder: the one named, beside this command, or where it was built.
-fn find_recorder() -> Result<PathBuf, Refusal> {
+/// The folder with the recorder.
+pub(crate) fn find_recorder() -> Result<PathBuf, Refusal> {
     if cfg!(not(target_arch = "x86_64")) {
         refuse!("programs can be recorded on x86-64 only");
     }
-    if let Some(folder) = std::env::var_os(RECORDER) {
-        let folder = PathBuf::from(folder);
-        return match std::path::absolute(&folder) {
-            Ok(folder) if folder.join(TOOL).is_file() => Ok(folder),
-            Ok(_) | Err(_) => refuse!(
-                "`{RECORDER}={}`: holds no `{TOOL}`; name the folder that `make -C recorder` fills",
-                folder.display()
-            ),
-        };
+    tidemark_parts::RECORDER.find()
+}
+
+/// The program that runs others under the recorder.
+pub(crate) fn find_valgrind() -> Result<PathBuf, Refusal> {
+    match program::find(OsStr::new("valgrind")) {
+        Ok(found) => Ok(found),
+        Err(_) => refuse!("`valgrind` is not installed; as root: `apt-get install valgrind`"),
     }
-    let command = std::env::current_exe().unwrap_or_default();
-    let beside = command.parent().unwrap_or(Path::new("/"));
-    let places = ["recorder", "../recorder", "../lib/tidemark/recorder"];
-    for place in places.map(|place| beside.join(place)) {
-        if place.join(TOOL).is_file() {
-            return Ok(place.canonicalize().unwrap_or(place));
-        }
-    }
-    refuse!(
-        "the recorder is not built; `apt-get install valgrind` and `make -C recorder` build it \
-         (or name its folder in {RECORDER})"
-    )
 }

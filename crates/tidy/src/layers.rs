@@ -12,6 +12,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("trace", &["core"]),
     // For its table of counters alone.
     ("results", &["core"]),
+    ("parts", &["results"]),
     ("log", &[]),
     ("tidy", &[]),
     ("testing", &[]),
@@ -38,6 +39,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "recording",
             "trace",
             "results",
+            "parts",
         ],
     ),
     (
@@ -63,7 +65,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("shim", &["core", "live"]),
     ("pool", &[]),
     ("outputs", &["results"]),
-    ("emulator", &["results", "vmufat"]),
+    ("emulator", &["parts", "results", "vmufat"]),
     ("report", &["results"]),
     ("tui", &["results"]),
     ("python", &["core", "trace", "results", "lab", "live"]),

@@ -100,6 +100,7 @@ pages! {
     the_readme_does_what_it_says: "README.md",
     compare_does_what_its_guide_says: "docs/guide/compare.md",
     faster_does_what_its_guide_says: "docs/guide/faster.md",
+    install_does_what_its_guide_says: "docs/guide/install.md",
     kernel_does_what_its_guide_says: "docs/guide/kernel.md",
     live_recording_does_what_its_guide_says: "docs/guide/live-recording.md",
     many_programs_do_what_their_guide_says: "docs/guide/many-programs.md",
