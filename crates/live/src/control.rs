@@ -262,8 +262,8 @@ fn new_socket() -> io::Result<OwnedFd> {
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Blocks until the supervisor answers to a [greeting](greet), or has gone: on a busy machine it may
-/// take its time, and a forked child can't do without an answer.
+/// Blocks until the supervisor answers to a [greeting](greet), or has gone: on a busy machine it
+/// may take its time, and a forked child can't do without an answer.
 ///
 /// A refusal is `Ok` with no files.
 pub fn await_grant(connection: BorrowedFd<'_>) -> io::Result<(Grant, Option<GrantFiles>)> {
@@ -296,8 +296,8 @@ pub fn answer(
     send(connection, &grant.to_bytes(), files)
 }
 
-/// Reads what a fresh connection begins with. Supervisor only. `UnexpectedEof` if the peer left, and
-/// `WouldBlock` if the connection does not block and nothing has come.
+/// Reads what a fresh connection begins with. Supervisor only. `UnexpectedEof` if the peer left,
+/// and `WouldBlock` if the connection does not block and nothing has come.
 pub fn read_opening(connection: BorrowedFd<'_>) -> io::Result<Opening> {
     let mut bytes = [0; HELLO_BYTES];
     receive(connection, &mut bytes)?;

@@ -24,7 +24,6 @@ use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
 use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
 
-use self::admission::NO_MEMORY;
 use self::load::Control;
 pub use self::observation::Settings;
 use self::outage::{Eviction, Suspension};
@@ -479,7 +478,7 @@ impl Tree {
             }
             match member.admission(&division, frames) {
                 Admission::Waits => is_settled = false,
-                Admission::TurnedAway => turned_away.push((place, NO_MEMORY.into())),
+                Admission::TurnedAway => turned_away.push((place, None)),
                 Admission::Admitted => {
                     member.given = frames;
                     let files = [Some(self.shared.as_fd()), Some(self.swap.as_fd())];
@@ -487,7 +486,7 @@ impl Tree {
                     let files: Vec<BorrowedFd<'_>> =
                         files.into_iter().chain([decisions]).flatten().collect();
                     if let Err(error) = member.admit(&self.shared, &files) {
-                        turned_away.push((place, error.to_string()));
+                        turned_away.push((place, Some(error)));
                     }
                 }
             }

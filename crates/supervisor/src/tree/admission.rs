@@ -13,7 +13,7 @@ use crate::entrance::Arrival;
 use crate::peers::Peer;
 
 /// The reasons why a process can't be taken in.
-pub(super) const NO_MEMORY: &str = "no memory was left for one more process";
+const NO_MEMORY: &str = "no memory was left for one more process";
 const NO_RECORD: &str = "there are too many processes";
 
 impl Tree {
@@ -62,9 +62,10 @@ impl Tree {
         self.members.push(Member::new(connection, hello, peer));
     }
 
-    /// Lets a newcomer run unmanaged, and notes it, unless it has gone. A forked child needs its
+    /// Lets a newcomer run unmanaged, for want of memory or for an `error`, and notes it, unless it
+    /// has gone. A forked child needs its
     /// record until it has all its pages, and closes the connection then.
-    pub(super) fn turn_away(&mut self, place: usize, why: String) {
+    pub(super) fn turn_away(&mut self, place: usize, error: Option<std::io::Error>) {
         let mut member = self.members.remove(place);
         let pid = member.hello.pid;
         refuse(member.connection.as_fd());
@@ -75,7 +76,8 @@ impl Tree {
             None => {}
         }
         if !has_gone {
-            self.turned_away.get_or_insert((pid, why, 0)).2 += 1;
+            let why = || error.map_or(NO_MEMORY.into(), |error| error.to_string());
+            self.turned_away.get_or_insert_with(|| (pid, why(), 0)).2 += 1;
         }
     }
 }
