@@ -208,7 +208,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result
 }
 
 /// For fields that are written only if they are set.
-fn is_false(value: &bool) -> bool {
+pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
