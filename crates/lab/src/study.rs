@@ -19,6 +19,7 @@ mod paging_costs;
 mod passing;
 pub mod points;
 mod policies;
+mod portrait;
 pub mod prediction;
 mod rehearsal;
 mod replay;

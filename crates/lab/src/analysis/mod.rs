@@ -13,7 +13,8 @@
 //! Of a string that is not held, [`ageing`] tells the working set over time, and the [`longest`]
 //! intervals the most pages of working set and VMIN.
 //! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
-//! with their knees, [`space_time`] products, and the memory [`needed`].
+//! with their knees, [`space_time`] products, the memory [`needed`], and the [`portions`] of
+//! regions in all that.
 
 pub mod ageing;
 mod ahead;
@@ -29,6 +30,7 @@ pub mod optimum;
 pub mod peaks;
 pub mod pff;
 pub mod phases;
+pub mod portions;
 pub mod queues;
 pub mod reference_string;
 pub mod references;
