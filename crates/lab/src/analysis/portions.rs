@@ -30,7 +30,7 @@ pub struct Portioner {
     sizes: Vec<u64>,
     portions: Vec<RegionUse>,
     portion_of: HashMap<Place, u32>,
-    /// Where each page was found last: the generation of the mappings, and its portion.
+    /// For each page, the generation of the mappings in which it was found last, and its portion.
     found: Vec<(u64, u32)>,
 }
 

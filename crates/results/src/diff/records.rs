@@ -201,7 +201,7 @@ pub fn of_bench(file: &str, text: &str) -> Result<Portrait, String> {
     })
 }
 
-/// A curve's misses in `pages` pages, and true if that is one of its points. `None` below its first.
+/// A curve's misses in `pages` pages, and true if that is one of its points; `None` below them.
 fn misses_at(curve: &Curve, pages: u64) -> Option<(f64, bool)> {
     let mut points: Vec<&Point> = curve.points.iter().collect();
     points.sort_by(|a, b| a.memory_pages().total_cmp(&b.memory_pages()));
