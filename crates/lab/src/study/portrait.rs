@@ -6,7 +6,7 @@
 use tidemark_results::analysis::curve::Point;
 use tidemark_results::diff::records::amounts_of;
 use tidemark_results::diff::{Amount, Group, Portrait, RegionUse, Subject, Unit};
-use tidemark_trace::{Block, Error, Unpacker};
+use tidemark_trace::Error;
 
 use super::curves::SPREAD;
 use super::passing::{Passing, WorkingSets};
@@ -90,20 +90,9 @@ impl Study {
     /// The use that the program makes of each region, with its misses in memory of these `sizes`:
     /// one pass through the trace.
     fn regions(&self, sizes: &[u64], progress: &mut Progress<'_>) -> Result<Vec<RegionUse>, Error> {
-        let mut unpacker = Unpacker::new()?;
-        let mut block = Block::default();
         let processes = self.facts.processes as usize;
         let mut portioner = Portioner::new(self.blocks.header(), processes, sizes);
-        let entries = &self.blocks.index().entries;
-        for (number, entry) in entries.iter().enumerate() {
-            let chosen = self.chosen.as_ref();
-            if chosen.is_some_and(|chosen| !chosen.contains(&entry.process)) {
-                continue;
-            }
-            self.blocks.read(number, &mut unpacker, &mut block)?;
-            portioner.take(&block);
-            progress("regions", (number + 1) as f64 / entries.len() as f64);
-        }
+        self.each_block("regions", progress, |block| portioner.take(block))?;
         Ok(portioner.finish())
     }
 
