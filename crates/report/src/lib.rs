@@ -6,7 +6,7 @@
 //! do [`replay`] and [`experiment`]; [`thrashing`] draws for files and terminals, [`diff`] for
 //! terminals and browsers. They share how values become places ([`axis`]), numbers ([`numbers`]),
 //! colours ([`colours`]) and sentences ([`words`]), how a map is laid out ([`raster`]), and its
-//! table ([`regions`]).
+//! table ([`regions`]). [`footprint`] stands below working sets.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +14,7 @@ pub mod axis;
 pub mod colours;
 pub mod diff;
 pub mod experiment;
+pub mod footprint;
 pub mod numbers;
 pub mod page;
 pub mod picture;
