@@ -42,6 +42,7 @@ commands! {
     Report = report;
     Replay = replay;
     Compare = compare;
+    Diff = diff;
     Systems = systems;
     Experiment = experiment;
     Info = info;

@@ -19,6 +19,7 @@ mod completions;
 mod ctl;
 mod curve;
 mod dated;
+mod diff;
 mod doctor;
 mod exit;
 mod experiment;

@@ -14,6 +14,7 @@ use crate::files::{self, Files};
 use crate::needed::Assuming;
 use crate::output;
 use crate::views::{self, Progress, Source};
+use crate::wss::INTERVALS;
 
 /// Makes one HTML page of all analyses of a trace
 #[derive(Debug, Args)]
@@ -63,6 +64,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .read(opened, wanted, remedy, &mut progress)?;
     let mut record = study.report(&assumed, &mut |what, part| progress.show(what, part));
     let (assuming, source) = (&arguments.assuming, &arguments.source);
+    let footprint = study.footprint(INTERVALS, &mut |what, part| progress.show(what, part));
+    record.wss.footprint = Some(footprint.map_err(|error| source.refusal(&error))?);
     assuming.rehearse(&study, source, &mut record.curve, &mut progress)?;
     progress.show("page", 1.0);
     files::write(&arguments.output, page(&record).as_bytes())?;

@@ -64,6 +64,15 @@ pub struct Views<'a> {
 }
 
 impl Source {
+    /// The trace at `path`: of it the processes that are named, or all.
+    pub fn new(path: PathBuf, process: Vec<String>, partial: bool) -> Source {
+        Source {
+            trace: path,
+            process,
+            partial,
+        }
+    }
+
     /// The files that are read.
     pub fn reads(&self) -> Vec<PathBuf> {
         vec![self.trace.clone()]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tidemark_lab::amounts::parse_amounts;
 use tidemark_lab::study::{Passing, Wanted, WorkingSets};
+use tidemark_report::footprint::drawing::drawing;
 use tidemark_report::{picture, terminal};
 use tidemark_results::analysis::TraceFacts;
 use tidemark_results::analysis::wss::{WindowSizes, WssRecord};
@@ -16,6 +17,8 @@ use crate::views::{Forms, Progress, Source, Views};
 
 /// So many spans of time are told apart.
 const PIECES: usize = 1000;
+/// The most intervals of a footprint.
+pub const INTERVALS: u64 = 200;
 
 /// Shows the size of a program's working set over time
 #[derive(Debug, Args)]
@@ -26,6 +29,10 @@ pub struct Arguments {
     /// live recording at least two of its shortest sampling windows
     #[arg(long, value_name = "N,…")]
     windows: Option<String>,
+    /// Count pages touched, and never touched before, in intervals of time, beside those that are
+    /// allocated and mapped, too; with --csv these alone (`tidemark report` draws them)
+    #[arg(long, conflicts_with_all = ["png", "svg"])]
+    footprint: bool,
     #[command(flatten)]
     forms: Forms,
 }
@@ -69,19 +76,27 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .source
         .read(opened, wanted, remedy, &mut progress)?;
     check_windows(&asked, study.facts())?;
-    let record = study.working_sets_passed();
+    let mut record = study.working_sets_passed();
     check_known(&asked, &record)?;
     // The tints of phases are for pictures alone, and take a pass of their own.
     let phases = arguments.forms.has_picture().then(|| {
         progress.show("phases", 0.5);
         study.phases()
     });
+    if arguments.footprint {
+        let footprint = study.footprint(INTERVALS, &mut |what, part| progress.show(what, part));
+        let footprint = footprint.map_err(|error| arguments.source.refusal(&error))?;
+        record.footprint = Some(footprint);
+    }
     drop(progress);
     arguments.forms.give(&Views {
         json: &|| record.to_json(),
-        csv: &|| record.to_csv(),
+        csv: &|| match &record.footprint {
+            Some(footprint) => footprint.to_csv(),
+            None => record.to_csv(),
+        },
         picture: &|| picture::sizes::sizes(&record, phases.as_ref()),
-        drawing: &|screen| terminal::sizes(&record, screen),
+        drawing: &|screen| terminal::sizes(&record, screen) + &drawing(&record, screen),
     })
 }
 

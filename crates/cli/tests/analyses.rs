@@ -249,6 +249,41 @@ fn working_sets_are_those_of_the_windows() {
 }
 
 #[test]
+fn a_footprint_has_what_is_touched_beside_what_is_mapped() {
+    let folder = Folder::new("wss-footprint");
+    let trace = written(&folder, &looping());
+    let record = json(&["wss", &trace, "--footprint", "--json"]);
+    let footprint = &record["footprint"];
+    assert_eq!(footprint["interval"], 75);
+    // The loop goes through 150 pages, two intervals a turn; of 100 the trace says what they are.
+    let first = r#"{"from":0,"touched":75,"new":75,"allocated":100,"mapped":100}"#;
+    let first: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(footprint["intervals"][0], first);
+    let of = |at: usize, name: &str| footprint["intervals"][at][name].as_u64().unwrap();
+    assert_eq!((of(1, "touched"), of(1, "new")), (75, 75));
+    assert_eq!((of(199, "touched"), of(199, "new")), (75, 0));
+    let heap = r#"[{"label":"[heap]","mapped":100,"touched":100}]"#;
+    assert_eq!(
+        footprint["regions"],
+        serde_json::from_str::<Value>(heap).unwrap()
+    );
+
+    let csv = text(&["wss", &trace, "--footprint", "--csv"]);
+    let head = "time,touched_pages,new_pages,allocated_pages,mapped_pages\n0,75,75,100,100\n";
+    assert!(csv.starts_with(head), "{csv}");
+    let drawn = text(&["wss", &trace, "--footprint", "--width", "100"]);
+    for part in [
+        "footprint",
+        "touched so far",
+        "600 KiB touched in all",
+        "never touched",
+    ] {
+        assert!(drawn.contains(part), "`{part}` is not in: {drawn}");
+    }
+    assert!(json(&["wss", &trace, "--json"])["footprint"].is_null());
+}
+
+#[test]
 fn maps_know_regions_and_lose_no_reference() {
     let folder = Folder::new("map");
     let trace = written(&folder, &looping());
@@ -295,8 +330,10 @@ fn a_report_has_everything() {
     assert_eq!(record["schema"], "tidemark.report.v1");
     assert_eq!(record["space_time"]["rows"].as_array().unwrap().len(), 4);
     assert_eq!(record["trace"]["pages"], 150);
+    assert_eq!(record["wss"]["footprint"]["intervals"][0]["touched"], 75);
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("<title>loop · Tidemark</title>") && html.contains("600 KiB"));
+    assert!(html.contains("<h2>Footprint</h2>") && html.contains("id=\"footprint-plot\""));
 }
 
 #[test]

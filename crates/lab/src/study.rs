@@ -19,6 +19,7 @@ mod paging_costs;
 mod passing;
 pub mod points;
 mod policies;
+mod portrait;
 pub mod prediction;
 mod rehearsal;
 mod replay;
@@ -306,6 +307,29 @@ impl Study {
             phases,
             space_time,
         }
+    }
+
+    /// Goes through the blocks of the trace once more: of the processes that are looked at. `what`
+    /// is said to be done meanwhile.
+    fn each_block(
+        &self,
+        what: &str,
+        progress: &mut Progress<'_>,
+        mut take: impl FnMut(&Block),
+    ) -> Result<(), Error> {
+        let mut unpacker = Unpacker::new()?;
+        let mut block = Block::default();
+        let entries = &self.blocks.index().entries;
+        for (number, entry) in entries.iter().enumerate() {
+            let chosen = self.chosen.as_ref();
+            if chosen.is_some_and(|chosen| !chosen.contains(&entry.process)) {
+                continue;
+            }
+            self.blocks.read(number, &mut unpacker, &mut block)?;
+            take(&block);
+            progress(what, (number + 1) as f64 / entries.len() as f64);
+        }
+        Ok(())
     }
 
     /// The references.

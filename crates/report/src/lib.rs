@@ -3,15 +3,18 @@
 //! Sees the records of `tidemark-results` and nothing else: every view is a pure function of them.
 //!
 //! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers, as
-//! do [`replay`] and [`experiment`]; [`thrashing`] does both of the first. They share how values
-//! become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and sentences
-//! ([`words`]), how a map is laid out ([`raster`]), and its table ([`regions`]).
+//! do [`replay`] and [`experiment`]; [`thrashing`] draws for files and terminals, [`diff`] for
+//! terminals and browsers. They share how values become places ([`axis`]), numbers ([`numbers`]),
+//! colours ([`colours`]) and sentences ([`words`]), how a map is laid out ([`raster`]), and its
+//! table ([`regions`]). [`footprint`] stands below working sets.
 
 #![forbid(unsafe_code)]
 
 pub mod axis;
 pub mod colours;
+pub mod diff;
 pub mod experiment;
+pub mod footprint;
 pub mod numbers;
 pub mod page;
 pub mod picture;

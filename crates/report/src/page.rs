@@ -17,6 +17,7 @@ const REPORT: Content<'_> = Content {
     style: "",
     scripts: &[
         include_str!("page/heat.js"),
+        include_str!("page/footprint.js"),
         include_str!("page/phases.js"),
         include_str!("page/page.js"),
     ],
@@ -41,6 +42,7 @@ pub fn page(record: &ReportRecord) -> String {
         ("facts", escaped(&words::facts(&record.trace))),
         ("needs", tables::needs(&record.curve)),
         ("windows", tables::windows(&record.wss)),
+        ("footprint", tables::footprint(&record.wss)),
         ("phases", tables::phases(&record.phases)),
         ("regions", tables::regions(&record.map)),
         ("space_time", tables::space_time(record)),

@@ -1,8 +1,9 @@
 //! Records of analyses: what a trace says of the memory its program needs.
 //!
-//! [`curve`] has misses by memory, [`wss`] the working set over time, [`map`] which addresses were
-//! used when, [`phases`] the localities a program went through, and [`report`] all of them, for one
-//! trace. Each names its schema and can be read back; each has a CSV form of its main table.
+//! [`curve`] has misses by memory, [`wss`] the working set over time, with the [`footprint`] if
+//! that is wanted, [`map`] which addresses were used when, [`phases`] the localities a program went
+//! through, and [`report`] all of them, for one trace. Each names its schema and can be read back;
+//! each has a CSV form of its main table.
 //!
 //! # Units
 //! Times are process virtual time in the unit that [`TraceFacts::time_unit`] names. Where a trace
@@ -10,6 +11,7 @@
 //! in pages of [`TraceFacts::page_bytes`].
 
 pub mod curve;
+pub mod footprint;
 pub mod map;
 pub mod phases;
 pub mod report;
@@ -208,7 +210,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(text: &str, schema: &str) -> Result
 }
 
 /// For fields that are written only if they are set.
-fn is_false(value: &bool) -> bool {
+pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 

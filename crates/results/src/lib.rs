@@ -4,7 +4,8 @@
 //! [`analysis`] has the records of what was found out about traces, [`replay`] those of traces that
 //! were run on whole memory systems, [`compare`] of predictions beside what came of them,
 //! [`experiment`] of published measurements made again, [`thrashing`] of programs that want more
-//! than memory holds, and [`dated`] where and when.
+//! than memory holds, [`diff`] of two versions of a program or two runs, and [`dated`] where and
+//! when.
 //! [`control`] has what a run is asked while it runs, and what it replies. [`host`] is the record
 //! of what a host permits. [`basis`] says which numbers are not counted. [`histogram`] counts by
 //! size. [`text`] draws tables; every view is a pure function of a record. [`metrics`] is a view
@@ -21,6 +22,7 @@ pub mod basis;
 pub mod compare;
 pub mod control;
 pub mod dated;
+pub mod diff;
 pub mod experiment;
 pub mod histogram;
 pub mod host;

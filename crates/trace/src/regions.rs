@@ -1,5 +1,6 @@
 //! The mapping of each page, as the events of its process tell.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::model::{Event, Rights};
@@ -105,6 +106,16 @@ impl Regions {
     /// The mapping that `page` belongs to.
     pub fn find(&self, page: u64) -> Option<&Region> {
         self.spans.find(page).map(|(_, region)| region)
+    }
+
+    /// The mapping that `page` belongs to, with all its pages.
+    pub fn find_span(&self, page: u64) -> Option<(Range<u64>, &Region)> {
+        self.spans.find(page)
+    }
+
+    /// The mappings with their pages, by address.
+    pub fn iter(&self) -> impl Iterator<Item = (Range<u64>, &Region)> {
+        self.spans.iter()
     }
 
     /// The number of mappings.

@@ -24,7 +24,7 @@ use tidemark_results::analysis::Mark;
 use tidemark_results::analysis::map::{Region, Row};
 use tidemark_trace::{Block, Kinds, TimeUnit};
 
-mod places;
+pub(crate) mod places;
 
 use super::references::Clock;
 use places::{Place, Places};
@@ -105,7 +105,7 @@ struct Recent {
 const RECENT: usize = 1 << 13;
 
 /// Pages that were never mapped as far as the trace says.
-const UNNAMED: &str = "unnamed";
+pub(crate) const UNNAMED: &str = "unnamed";
 
 /// Rows this far apart in one group are two regions, if the gap is as many rows wide as well.
 const GAP_PAGES: u64 = 1024;

@@ -13,12 +13,14 @@
 //! Of a string that is not held, [`ageing`] tells the working set over time, and the [`longest`]
 //! intervals the most pages of working set and VMIN.
 //! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
-//! with their knees, [`space_time`] products, and the memory [`needed`].
+//! with their knees, [`space_time`] products, the memory [`needed`], the [`portions`] of
+//! regions in all that, and the [`footprint`] beside what is mapped.
 
 pub mod ageing;
 mod ahead;
 pub mod depths;
 mod distribution;
+pub mod footprint;
 pub mod intervals;
 pub mod lifetime;
 pub mod localities;
@@ -29,6 +31,7 @@ pub mod optimum;
 pub mod peaks;
 pub mod pff;
 pub mod phases;
+pub mod portions;
 pub mod queues;
 pub mod reference_string;
 pub mod references;

@@ -248,7 +248,10 @@ impl Study {
         }
     }
 
-    fn depths(&self, named: Named) -> Depths {
+    /// The depths of the stack of LRU or of the optimum.
+    ///
+    /// - Needs: LRU's were counted in passing, or the references were wanted.
+    pub(super) fn depths(&self, named: Named) -> Depths {
         if let (Named::Lru, Some(depths)) = (named, &self.passed.depths) {
             return depths.clone();
         }

@@ -2,11 +2,14 @@
 
 use std::ops::Range;
 
+use tidemark_results::analysis::footprint::Footprint;
 use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
+use tidemark_trace::Error;
 
-use super::{Study, VERSION};
+use super::{Progress, Study, VERSION};
 use crate::analysis::ageing::working_set_over_time;
+use crate::analysis::footprint::Footprinter;
 use crate::analysis::phases::{PhaseOptions, find_phases};
 use crate::analysis::residence::{Piece, Timeline, Totals};
 
@@ -48,7 +51,26 @@ impl Study {
                 })
                 .collect(),
             marks: self.marks.clone(),
+            footprint: None,
         }
+    }
+
+    /// The pages touched in at most `pieces` intervals of time, beside those that are mapped: one
+    /// pass through the trace. Of a trace that was sampled no interval is shorter than its windows.
+    ///
+    /// # Errors
+    /// The trace can't be read once more.
+    ///
+    /// # Panics
+    /// If there is to be no interval.
+    pub fn footprint(&self, pieces: u64, progress: &mut Progress<'_>) -> Result<Footprint, Error> {
+        let (facts, header) = (&self.facts, self.blocks.header());
+        let ticks_least = facts.windows.map_or(0, |windows| windows.longest_ns);
+        let fineness = (pieces, ticks_least);
+        let processes = facts.processes as usize;
+        let mut footprinter = Footprinter::new(header, processes, facts.time, fineness);
+        self.each_block("footprint", progress, |block| footprinter.take(block))?;
+        Ok(footprinter.finish())
     }
 
     /// The phases at each level.

@@ -128,6 +128,7 @@ const start = async () => {
   };
   draw('curves', 'curve-plot', record.curves.length, () => curveChart(record));
   draw('sizes', 'size-plot', record.sizes.length, () => sizeChart(record, follow('sizes')));
+  if (record.footprint) draw('footprint', 'footprint-plot', record.footprint.times.length, () => footprintChart(record));
   draw('phases', 'phase-plot', record.phases.levels.length, () => (
     phaseChart(document.getElementById('phase-plot'), record.phases, trace.time_unit, trace.page_bytes)));
   draw('map', 'map-plot', map.bands.length, () => {

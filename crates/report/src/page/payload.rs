@@ -7,13 +7,14 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tidemark_results::analysis::curve::Curve;
+use tidemark_results::analysis::footprint::Footprint;
 use tidemark_results::analysis::map::MapRecord;
 use tidemark_results::analysis::report::ReportRecord;
 use tidemark_results::analysis::wss::WindowSizes;
 
 use crate::colours::of_policy;
 use crate::raster::{level, raster};
-use crate::{numbers, words};
+use crate::{footprint, numbers, words};
 
 /// The most rows of pixels that the map travels with, and the most across.
 const MAP_HEIGHT: usize = 1536;
@@ -54,6 +55,7 @@ pub fn packed(record: &ReportRecord) -> Vec<u8> {
             .map(|(at, curve)| curve_value(at, curve, record)).collect::<Vec<Value>>(),
         "sizes": record.wss.windows.iter().enumerate()
             .map(|(at, line)| window_value(at, line, record)).collect::<Vec<Value>>(),
+        "footprint": record.wss.footprint.as_ref().map(|it| footprint_value(it, record)),
         "phases": { "levels": record.phases.levels, "main": main, "time": record.trace.time },
         "map": {
             "width": raster.width, "height": raster.height, "time": time, "most": raster.most,
@@ -141,6 +143,18 @@ fn window_value(at: usize, line: &WindowSizes, record: &ReportRecord) -> Value {
         "mean": buckets.iter().map(|bucket| mean(bucket.mean)).collect::<Vec<f64>>(),
         "max": buckets.iter().map(|bucket| bucket.max * page_bytes).collect::<Vec<u64>>(),
     })
+}
+
+fn footprint_value(footprint: &Footprint, record: &ReportRecord) -> Value {
+    let page_bytes = record.trace.page_bytes;
+    let lines = footprint::lines(footprint)
+        .into_iter()
+        .map(|(name, pages)| {
+            let bytes = pages.iter().map(|pages| pages * page_bytes);
+            json!({ "name": name, "bytes": bytes.collect::<Vec<u64>>() })
+        });
+    let times = footprint.intervals.iter().map(|interval| interval.from);
+    json!({ "times": times.collect::<Vec<u64>>(), "lines": lines.collect::<Vec<Value>>() })
 }
 
 /// The page's name for a policy's colour; the theme says which colour that is.

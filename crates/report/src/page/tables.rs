@@ -9,7 +9,7 @@ use tidemark_results::text;
 
 use super::{escaped, marked};
 use crate::verdict::verdict;
-use crate::{numbers, regions, words};
+use crate::{footprint, numbers, regions, words};
 
 /// The number of regions that the table lists.
 const REGIONS: usize = 30;
@@ -144,6 +144,26 @@ pub fn windows(record: &WssRecord) -> String {
         ]
     });
     table(&["window", "mean", "standard deviation", "peak"], rows)
+}
+
+/// The section of the footprint, where there is one.
+pub fn footprint(record: &WssRecord) -> String {
+    let Some(it) = &record.footprint else {
+        return String::new();
+    };
+    let rows = footprint::rows(it, record.trace.page_bytes);
+    let regions = match rows.is_empty() {
+        true => String::new(),
+        false => table(&footprint::COLUMNS, rows.into_iter()),
+    };
+    format!(
+        "<section id=\"footprint\">\n<h2>Footprint</h2>\n<p class=\"about\">Memory touched in \
+         each interval of time, and never before; all that was touched so far; and beside it what \
+         is allocated (of no file) and mapped, in each process apart. {}</p>\n\
+         <div class=\"tools\" data-for=\"footprint\"></div>\n\
+         <div class=\"plot\" id=\"footprint-plot\"></div>\n{regions}\n</section>\n",
+        escaped(&footprint::sentence(record, it)),
+    )
 }
 
 /// The levels of phases.

@@ -5,6 +5,7 @@
 use tidemark_results::analysis::curve::{
     self, Curve, CurveRecord, Knee, Need, Point, RunNeed, RunNeeds, Space,
 };
+use tidemark_results::analysis::footprint::{Footprint, Interval, MappedRegion};
 use tidemark_results::analysis::map::{self, MapRecord, Region, Row};
 use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::report::{self, ReportRecord, SpaceTime, SpaceTimes};
@@ -198,6 +199,29 @@ pub fn sizes() -> WssRecord {
             line(100_000_000, 1.0),
         ],
         marks: marks(),
+        footprint: Some(footprint()),
+    }
+}
+
+/// Memory that grows to what is touched in the end, and half as much again allocated.
+pub fn footprint() -> Footprint {
+    let interval = TIME / 10;
+    Footprint {
+        interval,
+        intervals: (0..10)
+            .map(|at| Interval {
+                from: at * interval,
+                touched: 100 + at,
+                new: 100 - at * 10,
+                allocated: Some(825),
+                mapped: Some(1200),
+            })
+            .collect(),
+        regions: vec![MappedRegion {
+            label: "[heap]".into(),
+            mapped: 825,
+            touched: 550,
+        }],
     }
 }
 

@@ -115,6 +115,7 @@ fn working_sets_as_csv_have_a_line_a_bucket() {
             buckets: vec![bucket],
         }],
         marks: vec![],
+        footprint: None,
     };
     assert_eq!(
         record.to_csv(),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::footprint::Footprint;
 use super::{Mark, TraceFacts};
 
 /// The name and version of the record's layout.
@@ -20,6 +21,9 @@ pub struct WssRecord {
     pub windows: Vec<WindowSizes>,
     /// Moments that were named, in order.
     pub marks: Vec<Mark>,
+    /// Memory touched, allocated and mapped over time, if that was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub footprint: Option<Footprint>,
 }
 
 /// The working set at one window.

@@ -33,6 +33,7 @@ struct Space {
     programs: Vec<String>,
 }
 
+/// The label of memory without a name.
 const ANONYMOUS: &str = "anonymous";
 
 impl Places {
@@ -57,6 +58,11 @@ impl Places {
             program,
             label: name.map(|name| self.label(&name)),
         }
+    }
+
+    /// The mappings of a process.
+    pub fn regions(&mut self, process: u32) -> &Regions {
+        &self.space(process).regions
     }
 
     /// The program and the label of a place.

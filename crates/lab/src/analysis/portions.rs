@@ -1,0 +1,277 @@
+//! The parts that regions have in a program's references, pages and misses under LRU.
+//!
+//! A [`Portioner`] takes the blocks of a trace one by one. It follows one LRU stack of the whole
+//! program, as the [curve](super::stack) does, and counts each reference for what is mapped where
+//! it goes: so the misses of all regions add up to those of the program, in every size. Regions of
+//! one label are one, in whichever process; a page counts where it was touched first.
+//!
+//! # Bounds
+//! Memory: 24 bytes a page, and what the address spaces take. A reference costs a walk of the
+//! stack, and two ordered maps where mappings have changed since its page was used.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tidemark_results::diff::RegionUse;
+use tidemark_trace::{Block, Header};
+
+use super::map::UNNAMED;
+use super::map::places::{Place, Places};
+use super::references::{Choice, Columns, Loading};
+use super::stack::Stack;
+
+/// Counts the parts of regions in the blocks it is given.
+pub struct Portioner {
+    loading: Loading,
+    columns: Columns,
+    /// The number of references taken in before the present block.
+    handed: u64,
+    places: Places,
+    stack: Stack,
+    sizes: Vec<u64>,
+    portions: Vec<RegionUse>,
+    portion_of: HashMap<Place, u32>,
+    /// For each page, the generation of the mappings in which it was found last, and its portion.
+    found: Vec<(u64, u32)>,
+}
+
+impl Portioner {
+    /// Starts with a trace's header, to take so many of its processes. Misses are counted in memory
+    /// of each of `sizes`, in pages.
+    pub fn new(header: &Header, processes: usize, sizes: &[u64]) -> Portioner {
+        Portioner {
+            loading: Loading::of(header, Choice::All, processes),
+            columns: Columns::default(),
+            handed: 0,
+            places: Places::default(),
+            stack: Stack::new(0),
+            sizes: sizes.to_vec(),
+            portions: vec![],
+            portion_of: HashMap::new(),
+            found: vec![],
+        }
+    }
+
+    /// Takes in the next block of the trace.
+    pub fn take(&mut self, block: &Block) {
+        self.loading.take(block);
+        let mut columns = std::mem::take(&mut self.columns);
+        self.loading.hand_over(&mut columns);
+        if let Some(last) = self.loading.page_count().checked_sub(1) {
+            self.stack.make_room(last);
+            self.found.resize(last as usize + 1, (0, 0));
+        }
+        let mut from = 0;
+        for placed in &block.events {
+            let until = (placed.after as usize).clamp(from, block.pages.len());
+            self.count(block, &columns, from, until);
+            from = until;
+            self.places.happen(block.process, &placed.event);
+        }
+        self.count(block, &columns, from, block.pages.len());
+        self.handed += columns.pages.len() as u64;
+        self.columns = columns;
+    }
+
+    /// The parts of all labels that were used, most pages first.
+    pub fn finish(self) -> Vec<RegionUse> {
+        let mut by_label: BTreeMap<String, RegionUse> = BTreeMap::new();
+        for portion in self.portions {
+            let sum = by_label.entry(portion.label.clone()).or_insert(RegionUse {
+                label: portion.label,
+                misses: vec![0; self.sizes.len()],
+                ..RegionUse::default()
+            });
+            sum.is_program |= portion.is_program;
+            sum.pages += portion.pages;
+            sum.references += portion.references;
+            for (sum, misses) in sum.misses.iter_mut().zip(portion.misses) {
+                *sum += misses;
+            }
+        }
+        let mut regions: Vec<RegionUse> = by_label.into_values().collect();
+        regions.sort_by_key(|region| std::cmp::Reverse(region.pages));
+        regions
+    }
+
+    /// Counts the references of the block that stand `from` to before `until`.
+    fn count(&mut self, block: &Block, columns: &Columns, from: usize, until: usize) {
+        let generation = self.places.generation();
+        let departures = &columns.departures;
+        let first = self.handed + from as u64;
+        let mut departed = departures.partition_point(|departure| departure.before < first);
+        for at in from..until {
+            while let Some(departure) = departures.get(departed)
+                && departure.before <= self.handed + at as u64
+            {
+                departure
+                    .pages
+                    .iter()
+                    .for_each(|page| self.stack.depart(*page));
+                departed += 1;
+            }
+            let page = columns.pages[at];
+            let known = self.found[page as usize];
+            let portion = match known.0 == generation {
+                true => known.1,
+                false => self.portion(block.process, block.pages[at]),
+            };
+            self.found[page as usize] = (generation, portion);
+            let depth = self.stack.refer_one(page).map(u64::from);
+            let portion = &mut self.portions[portion as usize];
+            portion.references += 1;
+            portion.pages += u64::from(depth.is_none());
+            for (misses, size) in portion.misses.iter_mut().zip(&self.sizes) {
+                *misses += u64::from(depth.is_none_or(|depth| depth > *size));
+            }
+        }
+    }
+
+    /// The portion that a page of a process belongs to, found or made.
+    fn portion(&mut self, process: u32, page: u64) -> u32 {
+        let place = self.places.place(process, page);
+        if let Some(portion) = self.portion_of.get(&place) {
+            return *portion;
+        }
+        let (program, label) = self.places.names(place);
+        let label = label.unwrap_or(UNNAMED);
+        self.portions.push(RegionUse {
+            label: label.into(),
+            is_program: label == program,
+            misses: vec![0; self.sizes.len()],
+            ..RegionUse::default()
+        });
+        let portion = self.portions.len() as u32 - 1;
+        self.portion_of.insert(place, portion);
+        portion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidemark_trace::{Event, Granularity, Placed, Rights, TimeUnit};
+
+    use super::super::reference_string::ReferenceString;
+    use super::super::references::References;
+    use super::super::stack::count_depths_of;
+    use super::*;
+
+    fn header() -> Header {
+        Header {
+            page_bytes: 4096,
+            granularity: Granularity::Exact,
+            time: TimeUnit::References,
+            source: String::new(),
+            command: vec![],
+            speed: None,
+        }
+    }
+
+    fn map(start: u64, pages: u64, file: &str) -> Event {
+        Event::Map {
+            start,
+            pages,
+            rights: Rights::READ,
+            is_shared: false,
+            file: file.into(),
+            offset: 0,
+        }
+    }
+
+    fn block(process: u32, pages: &[u64], events: Vec<(u32, Event)>) -> Block {
+        let placed = |(after, event)| Placed {
+            after,
+            time: u64::from(after),
+            event,
+        };
+        Block {
+            process,
+            time_start: 0,
+            pages: pages.to_vec(),
+            kinds: vec![0; pages.len()],
+            gaps: vec![1; pages.len()],
+            events: events.into_iter().map(placed).collect(),
+        }
+    }
+
+    fn start(pid: u32, parent: u32) -> Event {
+        Event::Start {
+            pid,
+            parent,
+            program: "/bin/x".into(),
+        }
+    }
+
+    fn portions(blocks: &[Block], processes: usize, sizes: &[u64]) -> Vec<RegionUse> {
+        let mut portioner = Portioner::new(&header(), processes, sizes);
+        blocks.iter().for_each(|block| portioner.take(block));
+        portioner.finish()
+    }
+
+    #[test]
+    fn misses_go_to_the_region_of_the_page() {
+        // Two pages of the heap in turn with four of the program's file, in two and in six pages.
+        let pages: Vec<u64> = (0..60).map(|at| [10, 20, 11, 21, 22, 23][at % 6]).collect();
+        let events = vec![
+            (0, start(7, 0)),
+            (0, map(10, 5, "[heap]")),
+            (0, map(20, 9, "/bin/x")),
+        ];
+        let found = portions(&[block(0, &pages, events)], 1, &[2, 6]);
+        let of = |label: &str| found.iter().find(|it| it.label == label).unwrap();
+        let (heap, program) = (of("[heap]"), of("/bin/x"));
+        assert_eq!(
+            (heap.pages, heap.references, &heap.misses[..]),
+            (2, 20, &[20, 2][..])
+        );
+        assert_eq!((program.pages, program.references), (4, 40));
+        assert_eq!(program.misses, [40, 4]);
+        assert!(program.is_program && !heap.is_program);
+    }
+
+    #[test]
+    fn a_page_that_is_mapped_anew_has_its_references_where_it_is() {
+        let events = vec![(0, map(1, 1, "a")), (2, map(1, 1, "b"))];
+        let found = portions(&[block(0, &[1, 1, 1], events)], 1, &[1]);
+        let told: Vec<(&str, u64, u64)> = found
+            .iter()
+            .map(|it| (&it.label[..], it.pages, it.references))
+            .collect();
+        assert_eq!(told, [("a", 1, 2), ("b", 0, 1)]);
+    }
+
+    #[test]
+    fn regions_add_up_to_the_curve_though_processes_share_and_end() {
+        let walk = |from: u64, turns: u64| -> Vec<u64> {
+            (0..turns).map(|at| from + at * at % 13).collect()
+        };
+        let blocks = [
+            block(
+                0,
+                &walk(10, 100),
+                vec![(0, start(7, 0)), (0, map(10, 20, "[heap]"))],
+            ),
+            block(
+                1,
+                &walk(12, 100),
+                vec![(0, start(8, 7)), (90, Event::Exit { status: 0 })],
+            ),
+            block(0, &walk(15, 100), vec![(50, map(15, 3, "/lib/x"))]),
+        ];
+        let sizes = [1, 3, 8, 100];
+        let found = portions(&blocks, 2, &sizes);
+        let mut loading = Loading::of(&header(), Choice::All, 2);
+        blocks.iter().for_each(|block| loading.take(block));
+        let references: References = loading.finish();
+        let misses = count_depths_of(ReferenceString::of(&references)).misses();
+        for (place, size) in sizes.iter().enumerate() {
+            let sum: u64 = found.iter().map(|it| it.misses[place]).sum();
+            assert_eq!(
+                sum,
+                misses[(*size as usize).min(misses.len() - 1)],
+                "{size}"
+            );
+        }
+        let pages: u64 = found.iter().map(|it| it.pages).sum();
+        assert_eq!(pages, u64::from(references.page_count));
+    }
+}
