@@ -3,9 +3,10 @@
 //! Sees the records of `tidemark-results` and nothing else: every view is a pure function of them.
 //!
 //! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers, as
-//! do [`replay`] and [`experiment`]; [`thrashing`] does both of the first. They share how values
-//! become places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and sentences
-//! ([`words`]), how a map is laid out ([`raster`]), and its table ([`regions`]).
+//! do [`replay`] and [`experiment`]; [`thrashing`] does both of the first, and [`visits`] is a
+//! table for terminals. They share how values become places ([`axis`]), numbers ([`numbers`]),
+//! colours ([`colours`]) and sentences ([`words`]), how a map is laid out ([`raster`]), and its
+//! table ([`regions`]).
 
 #![forbid(unsafe_code)]
 
@@ -21,4 +22,5 @@ pub mod replay;
 pub mod terminal;
 pub mod thrashing;
 mod verdict;
+pub mod visits;
 pub mod words;

@@ -9,6 +9,7 @@
 //! has several processes their times are laid end to end in the order in which they ran. Memory is
 //! in pages of [`TraceFacts::page_bytes`].
 
+pub mod batch;
 pub mod curve;
 pub mod map;
 pub mod phases;
