@@ -1,4 +1,7 @@
-//! `tidemark curve`: misses by memory, and how much memory is needed.
+//! `tidemark curve`: misses by memory, and how much memory is needed; and of visits, with
+//! `--batch`.
+
+mod batch;
 
 use std::path::PathBuf;
 
@@ -36,6 +39,17 @@ pub struct Arguments {
     /// that the program uses (`50%`), or `all`
     #[arg(long, value_name = "N,…")]
     at: Option<String>,
+    /// Count visits, of a trace of a cache that has them: all objects of a visit are wanted at
+    /// once, each once, and what the policy evicts leaves when the visit is over. `--at` takes
+    /// numbers of objects, or, if the trace tells the sizes of objects, sizes (`64M`); and shares
+    /// of all objects (default policies: lru,lfu,least-stale,opt)
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "sample", "slowdown", "page_in_us", "unit_ns", "disk", "compressed", "rehearse"
+        ]
+    )]
+    batch: bool,
     #[command(flatten)]
     assuming: Assuming,
     #[command(flatten)]
@@ -55,6 +69,9 @@ impl Files for Arguments {
 
 /// Shows the curves.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    if arguments.batch {
+        return batch::run(&arguments);
+    }
     let sampling = arguments.sample.as_deref().map(parse_sampling);
     let sampling = sampling.transpose()?;
     let mut policies = parse_policies(&arguments.policies, sampling.is_some())?;

@@ -43,7 +43,8 @@ pub struct Arguments {
     repeats: Option<RepeatsChoice>,
     /// CSV: which column holds what, by number from 1 or by name, as `page=2,kinds=type`; there
     /// are page, address, sector (of 512 bytes), key (any text), bytes, count (of pages), process,
-    /// kinds and time
+    /// kinds and time; and visit, for traces of caches: lines with the same text there, one behind
+    /// the other, want their objects at once, and bytes are the sizes of objects
     #[arg(long, value_name = "COLUMNS", help_heading = "CSV")]
     columns: Option<String>,
     /// CSV: what stands between columns; `tab` and `space` are names (default: `,`)
@@ -112,6 +113,15 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         RepeatsChoice::Merge => Repeats::Merged,
         RepeatsChoice::Keep => Repeats::Kept,
     });
+    let has_visits = form
+        .columns
+        .iter()
+        .any(|(role, _)| *role == csv::Role::Visit);
+    if has_visits && repeats == Some(Repeats::Merged) {
+        refuse!(
+            "`--repeats merge`: an object that two visits want would be wanted by one; leave it out"
+        );
+    }
     let (name, source) = Input::open(&arguments.input)?.metered();
     let output = Output::open(&arguments.output, false)?;
     let out = output.writer()?;

@@ -21,6 +21,7 @@ pub mod tidemark;
 pub mod classic {
     pub mod clock;
     pub mod fifo;
+    pub mod lfu;
     pub mod lru;
     pub mod mru;
     pub mod opt;
@@ -38,6 +39,7 @@ pub mod caches {
     pub mod clock_pro;
     pub mod dclock;
     pub mod eelru;
+    pub mod least_stale;
     pub mod lirs;
     pub mod s3_fifo;
     pub mod sieve;
@@ -106,6 +108,7 @@ register! {
     classic::wsclock::DESCRIPTION => classic::wsclock::build,
     kernels::nt::DESCRIPTION => kernels::nt::build,
     classic::lru::DESCRIPTION => classic::lru::build,
+    classic::lfu::DESCRIPTION => classic::lfu::build,
     classic::mru::DESCRIPTION => classic::mru::build,
     caches::slru::DESCRIPTION => caches::slru::build,
     caches::eelru::DESCRIPTION => caches::eelru::build,
@@ -117,6 +120,7 @@ register! {
     caches::s3_fifo::DESCRIPTION => caches::s3_fifo::build,
     caches::s3_fifo::BITS => caches::s3_fifo::build_bits,
     caches::sieve::DESCRIPTION => caches::sieve::build,
+    caches::least_stale::DESCRIPTION => caches::least_stale::build,
     classic::opt::DESCRIPTION => classic::opt::build,
     tidemark::DESCRIPTION => tidemark::build,
 }

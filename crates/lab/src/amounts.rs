@@ -1,5 +1,6 @@
 //! Lists of numbers as options: sizes of memory, spans of virtual time; and how to sample.
 
+use tidemark_results::analysis::batch::RoomUnit;
 use tidemark_results::{Refusal, quantity, refuse};
 
 use crate::analysis::shards::{Sampling, Share};
@@ -23,6 +24,38 @@ pub fn parse_sizes(text: &str, page_bytes: u64, pages: u64) -> Result<Sizes, Ref
         }
     }
     Ok(Sizes::At(sizes))
+}
+
+/// The rooms that `--at` asks for with `--batch`, in `unit`: sizes with a unit where bytes are
+/// known, numbers of objects where not, shares of the `whole` that all objects take, or `all`.
+pub fn parse_rooms(text: &str, unit: RoomUnit, whole: u64) -> Result<Sizes, Refusal> {
+    if text.trim() == "all" {
+        return Ok(Sizes::All);
+    }
+    let mut rooms = vec![];
+    for part in text.split(',').map(str::trim) {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let room = match unit {
+            _ if part.ends_with('%') => {
+                quantity::parse_share("--at", part, whole.saturating_mul(100))? / 100
+            }
+            RoomUnit::Objects if is_number => part.parse().unwrap_or(u64::MAX),
+            RoomUnit::Objects => refuse!(
+                "`--at {part}`: the trace tells no sizes; give a number of objects, or a share \
+                 (`20%`), or import it with a column `bytes=`"
+            ),
+            RoomUnit::Bytes if is_number => refuse!(
+                "`--at {part}`: the trace tells the sizes of objects; give a size with a unit \
+                 (`64M`), or a share (`20%`)"
+            ),
+            RoomUnit::Bytes => quantity::parse("--at", part)?,
+        };
+        match room {
+            0 => refuse!("`--at {part}`: no room at all; give more"),
+            room => rooms.push(room),
+        }
+    }
+    Ok(Sizes::At(rooms))
 }
 
 /// Refuses what [`parse_sizes`] would refuse of any trace, before one is read.
@@ -163,6 +196,26 @@ mod tests {
         assert_eq!(sizes("25%,0.5%"), Ok(Sizes::At(vec![50, 1])));
         for text in ["", "0", "1,,2", "-1", "2K", "x", "0.1%"] {
             assert!(sizes(text).unwrap_err().contains("`--at"), "{text}");
+        }
+    }
+
+    #[test]
+    fn rooms_are_objects_or_sizes_as_the_trace_has_them() {
+        let rooms = |text, unit| parse_rooms(text, unit, 1000).map_err(|told| told.to_string());
+        let objects = rooms("1, 64,25%", RoomUnit::Objects);
+        assert_eq!(objects, Ok(Sizes::At(vec![1, 64, 250])));
+        let bytes = rooms("4K,0.5%", RoomUnit::Bytes);
+        assert_eq!(bytes, Ok(Sizes::At(vec![4096, 5])));
+        assert_eq!(rooms("all", RoomUnit::Bytes), Ok(Sizes::All));
+        for (text, unit, expected) in [
+            ("64M", RoomUnit::Objects, "tells no sizes"),
+            ("64", RoomUnit::Bytes, "a size with a unit"),
+            ("0", RoomUnit::Objects, "no room"),
+            ("0.01%", RoomUnit::Bytes, "no room"),
+            ("", RoomUnit::Bytes, "not a size"),
+        ] {
+            let told = rooms(text, unit).unwrap_err();
+            assert!(told.contains(expected), "{text}: {told}");
         }
     }
 

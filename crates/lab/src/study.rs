@@ -6,6 +6,7 @@
 //! the record.
 
 mod ample;
+mod batch;
 mod chosen;
 pub mod claims;
 mod compression;

@@ -39,6 +39,8 @@ pub fn name(event: &Event) -> &'static str {
         Event::FileWrite { .. } => "file_write",
         Event::FileCut { .. } => "file_cut",
         Event::Windows { .. } => "windows",
+        Event::Visit => "visit",
+        Event::Size { .. } => "size",
     }
 }
 
@@ -96,7 +98,9 @@ pub fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict
         | Event::FileRead { .. }
         | Event::FileWrite { .. }
         | Event::FileCut { .. }
-        | Event::Windows { .. } => set_plain(&fields, event)?,
+        | Event::Windows { .. }
+        | Event::Visit
+        | Event::Size { .. } => set_plain(&fields, event)?,
     }
     Ok(fields)
 }
@@ -141,6 +145,10 @@ fn set_plain(fields: &Bound<'_, PyDict>, event: &Event) -> PyResult<()> {
             fields.set_item("bytes", bytes)
         }
         Event::Windows { ns } => fields.set_item("ns", ns),
+        Event::Size { page, bytes } => {
+            fields.set_item("page", page)?;
+            fields.set_item("bytes", bytes)
+        }
         Event::FileCut { file, bytes } => {
             fields.set_item("file", file)?;
             fields.set_item("bytes", bytes)
@@ -149,7 +157,8 @@ fn set_plain(fields: &Bound<'_, PyDict>, event: &Event) -> PyResult<()> {
         | Event::Unmap { .. }
         | Event::Remap { .. }
         | Event::Protect { .. }
-        | Event::StackGrowth { .. } => Ok(()),
+        | Event::StackGrowth { .. }
+        | Event::Visit => Ok(()),
     }
 }
 

@@ -268,6 +268,8 @@ pub fn restore(
         times: times.to_vec(),
         page_count: count,
         names: names.collect(),
+        visits: Vec::new(),
+        sizes: Vec::new(),
         common: std::collections::BTreeMap::new(),
         departures: collect_departures(before, departed),
         alive_max: count,

@@ -4,9 +4,10 @@
 //!
 //! [`picture`] draws for files (SVG, PNG), [`terminal`] for terminals, [`page`] for browsers, as
 //! do [`replay`] and [`experiment`]; [`thrashing`] draws for files and terminals, [`diff`] for
-//! terminals and browsers. They share how values become places ([`axis`]), numbers ([`numbers`]),
-//! colours ([`colours`]) and sentences ([`words`]), how a map is laid out ([`raster`]), and its
-//! table ([`regions`]). [`footprint`] stands below working sets.
+//! terminals and browsers, and [`visits`] is a table for terminals. They share how values become
+//! places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and sentences ([`words`]), how a
+//! map is laid out ([`raster`]), and its table ([`regions`]). [`footprint`] stands below working
+//! sets.
 
 #![forbid(unsafe_code)]
 
@@ -24,4 +25,5 @@ pub mod replay;
 pub mod terminal;
 pub mod thrashing;
 mod verdict;
+pub mod visits;
 pub mod words;

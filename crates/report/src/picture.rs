@@ -3,6 +3,7 @@
 //! A [`Picture`] is a scene of kuva's, whose two backends draw the same lines and letters, and any
 //! number of pixel images. In SVG an image is embedded as PNG; in PNG it is laid over the scene.
 
+pub mod batch;
 pub mod chart;
 pub mod curves;
 pub mod experiment;

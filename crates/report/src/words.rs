@@ -1,5 +1,6 @@
 //! The meaning of the numbers, in sentences.
 
+use tidemark_results::analysis::batch::{BatchRecord, RoomUnit};
 use tidemark_results::analysis::curve::{Curve, CurveRecord, Need, RunNeed, RunNeeds};
 use tidemark_results::analysis::map::{MapRecord, Region};
 use tidemark_results::analysis::{Accuracy, Chosen, ChosenProcess, TraceFacts, UnitSource};
@@ -14,6 +15,29 @@ const CHOSEN_SHOWN: usize = 3;
 /// The title of the trace.
 pub fn title(trace: &TraceFacts) -> String {
     trace.title()
+}
+
+/// The visits of a trace in one line.
+pub fn visits(record: &BatchRecord) -> String {
+    let objects = text::count(record.objects);
+    let all = match record.unit {
+        RoomUnit::Objects => format!("{objects} objects"),
+        RoomUnit::Bytes => format!("{objects} objects of {}", text::bytes(record.whole)),
+    };
+    format!(
+        "{} wants in {} visits · {all} · at most {} in a visit",
+        text::count(record.wants),
+        text::count(record.visits),
+        room(record.unit, record.largest_visit),
+    )
+}
+
+/// The room of a cache, in its unit.
+pub fn room(unit: RoomUnit, room: u64) -> String {
+    match unit {
+        RoomUnit::Objects => text::count(room),
+        RoomUnit::Bytes => text::bytes(room),
+    }
 }
 
 /// The trace in one line.
@@ -275,7 +299,9 @@ fn sampled(curve: &Curve) -> Option<(String, Option<String>)> {
 /// The name of a policy as it is written: acronyms in capitals.
 pub fn policy(name: &str) -> String {
     match name {
-        "lru" | "ws" | "vmin" | "opt" | "fifo" | "pff" | "arc" | "lirs" => name.to_uppercase(),
+        "lru" | "lfu" | "ws" | "vmin" | "opt" | "fifo" | "pff" | "arc" | "lirs" => {
+            name.to_uppercase()
+        }
         other => other.to_owned(),
     }
 }

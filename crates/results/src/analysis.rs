@@ -10,6 +10,7 @@
 //! has several processes their times are laid end to end in the order in which they ran. Memory is
 //! in pages of [`TraceFacts::page_bytes`].
 
+pub mod batch;
 pub mod curve;
 pub mod footprint;
 pub mod map;

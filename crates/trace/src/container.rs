@@ -1,5 +1,5 @@
-//! The trace file of our own, version 2. `docs/formats/trace-v2.md` has its bytes; version 1 is
-//! the same with fewer kinds of events.
+//! The trace file of our own, version 4. `docs/formats/trace-v4.md` has its bytes; versions 1 and
+//! 2 are the same with fewer kinds of events.
 //!
 //! A file is a prelude (what it is, which version) and a sequence of parts, each with its length
 //! and checksum: the header, the blocks in order, an index. A trailer says where the index is.

@@ -451,6 +451,16 @@ pub enum Event {
         /// Their length in nanoseconds of processor time.
         ns: u64,
     },
+    /// A visit begins: all pages of the records up to the process's next such event are wanted at
+    /// once, in no order, and each once. In traces of caches, where a page is an object.
+    Visit,
+    /// An object of a cache has so many bytes. Stands before the first record of it, once.
+    Size {
+        /// The page that stands for the object.
+        page: u64,
+        /// Its size in bytes, 1 at least.
+        bytes: u64,
+    },
 }
 
 /// Bytes of a file that system calls copied: what [`Event::FileRead`] and [`Event::FileWrite`]
@@ -552,7 +562,9 @@ impl Event {
             | Event::Wait { .. }
             | Event::Exit { .. }
             | Event::Killed { .. }
-            | Event::Windows { .. } => ("", [(0, 0); 2], Rights::default()),
+            | Event::Windows { .. }
+            | Event::Visit
+            | Event::Size { .. } => ("", [(0, 0); 2], Rights::default()),
         };
         if text.len() > Block::TEXT_BYTES_MAX {
             return Err(Flaw::TextTooLong { event });

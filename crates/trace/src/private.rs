@@ -202,8 +202,10 @@ impl Process {
             } => self.protect(start, pages, rights, page_bytes),
             Event::Break { end } => self.set_break(end, extent),
             Event::StackGrowth { start, pages } => self.unmap(start, pages),
-            // Neither takes a step.
-            Event::Wait { .. } | Event::Windows { .. } => (extent == Extent::All).then_some(event),
+            // None takes a step.
+            Event::Wait { .. } | Event::Windows { .. } | Event::Visit | Event::Size { .. } => {
+                (extent == Extent::All).then_some(event)
+            }
             // The system's cache of files is none of an engine's business.
             Event::FileRead { .. } | Event::FileWrite { .. } | Event::FileCut { .. } => None,
             Event::Exec { .. } => {

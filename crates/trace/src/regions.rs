@@ -98,7 +98,9 @@ impl Regions {
             | Event::FileRead { .. }
             | Event::FileWrite { .. }
             | Event::FileCut { .. }
-            | Event::Windows { .. } => return false,
+            | Event::Windows { .. }
+            | Event::Visit
+            | Event::Size { .. } => return false,
         }
         true
     }

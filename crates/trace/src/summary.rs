@@ -399,7 +399,9 @@ impl Account {
             | Event::Fork { .. }
             | Event::Wait { .. }
             | Event::Mark { .. }
-            | Event::FileCut { .. } => {}
+            | Event::FileCut { .. }
+            | Event::Visit
+            | Event::Size { .. } => {}
             Event::Windows { ns } => summary.window_ns = summary.window_ns.max(Some(*ns)),
         }
         is_change

@@ -10,6 +10,9 @@ const V1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/v1.tide");
 /// Version 2: two processes, every event, the largest numbers.
 const V2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/v2.tide");
 
+/// Version 4: visits, and the sizes of objects.
+const V4: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/v4.tide");
+
 /// FNV-1a over whole numbers, of all that blocks hold.
 fn fingerprint(blocks: &[Block]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -78,4 +81,18 @@ fn version_2_opens() {
     assert_eq!(fingerprint(&blocks), 11_728_778_771_393_685_868);
     let cut = |event: &Event| matches!(event, Event::FileCut { bytes: 4097, .. });
     assert!(blocks[0].events.iter().any(|placed| cut(&placed.event)));
+}
+
+#[test]
+fn version_4_opens() {
+    let (_, blocks) = read_both_ways(V4);
+    assert_eq!(counts(&blocks), (1, 5, 6));
+    assert_eq!(fingerprint(&blocks), 11_052_274_335_002_901_025);
+    let is_sized = |event: &Event| matches!(event, Event::Size { page: u64::MAX, .. });
+    assert!(
+        blocks[0]
+            .events
+            .iter()
+            .any(|placed| is_sized(&placed.event))
+    );
 }

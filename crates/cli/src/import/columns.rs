@@ -61,7 +61,15 @@ fn check(text: &str, columns: &[(Role, Column)]) -> Result<(), Refusal> {
     if has(Role::Count) && !has(Role::Page) {
         refuse!("`--columns {text}`: `count` counts pages from a page on; use `bytes` with others");
     }
-    if has(Role::Bytes) && has(Role::Key) {
+    let strangers = [Role::Address, Role::Sector, Role::Count, Role::Process];
+    match strangers.into_iter().find(|role| has(*role)) {
+        Some(role) if has(Role::Visit) => refuse!(
+            "`--columns {text}`: visits want objects, named by `page` or `key`; leave out `{}`",
+            role.name()
+        ),
+        _ => {}
+    }
+    if has(Role::Bytes) && has(Role::Key) && !has(Role::Visit) {
         refuse!("`--columns {text}`: a key has no length in pages; leave out `bytes`");
     }
     for (at, (role, column)) in columns.iter().enumerate() {
@@ -111,6 +119,10 @@ mod tests {
             ("address=1,count=2", "`count` counts pages"),
             ("key=1,bytes=2", "a key has no length"),
             ("page=1,time=1", "one column for `page` and `time`"),
+            ("page=1,visit=1", "one column for `page` and `visit`"),
+            ("address=1,visit=2", "leave out `address`"),
+            ("page=1,process=2,visit=3", "leave out `process`"),
+            ("visit=1", "no page"),
         ] {
             let told = parse(text).unwrap_err().to_string();
             assert!(told.contains(expected), "{told}");

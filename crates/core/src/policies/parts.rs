@@ -5,6 +5,7 @@ pub(crate) mod aging;
 #[cfg(test)]
 pub(crate) mod bench;
 pub(crate) mod directory;
+pub(crate) mod frame_heap;
 pub(crate) mod ghost_list;
 pub(crate) mod lists;
 pub(crate) mod local_sets;

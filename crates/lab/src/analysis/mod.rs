@@ -4,7 +4,8 @@
 //! common. Fixed memory sizes: [`stack`] counts LRU distances and [`optimum`] Belady's, each giving
 //! [`depths`], which are the curve of all sizes; [`queues`] (FIFO, CLOCK) and [`simulate`] (any
 //! registered policy) take sizes one by one. Where a trace is too long to be held, a [`sampler`]
-//! takes it block by block, and [`shards`] estimate LRU's curve.
+//! takes it block by block, and [`shards`] estimate LRU's curve. Caches whose [`visits`] want
+//! several objects at once are simulated, too.
 //!
 //! What was sampled in windows tells less: [`sight`].
 //!
@@ -47,6 +48,7 @@ pub mod simulate;
 mod slow;
 pub mod space_time;
 pub mod stack;
+pub mod visits;
 pub mod vmin;
 pub mod working_set;
 

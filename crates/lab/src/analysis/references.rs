@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use tidemark_trace::{Block, Error, Event, Granularity, Header, Reader, TimeUnit};
+use tidemark_trace::{Block, Error, Event, Granularity, Header, Placed, Reader, TimeUnit};
 
 use super::sharing::{FilePage, Sharing, Space, accesses};
 
@@ -37,6 +37,11 @@ pub struct References {
     pub names: Vec<Name>,
     /// The pages that left memory for good, and the times.
     pub departures: Vec<Departure>,
+    /// The places of the first references of visits, rising; empty where the trace has none.
+    pub visits: Vec<u64>,
+    /// The size of each page's object, in bytes; empty where the trace tells none, 0 where it does
+    /// not tell of this one.
+    pub sizes: Vec<u64>,
     /// The pages that are files' as others have them, too, if sharing was asked for.
     pub common: BTreeMap<u32, FilePage>,
     /// The most pages that were there at one time: touched, and not departed.
@@ -155,6 +160,8 @@ pub struct Loading {
     /// The owners of pages, if they are asked for.
     sharing: Option<Sharing>,
     clock: Clock,
+    /// The sizes of objects, by process and page.
+    sizes: BTreeMap<(u32, u64), u64>,
     /// The number of references handed over.
     handed: u64,
     /// The number of pages.
@@ -193,6 +200,8 @@ impl Loading {
                 page_count: 0,
                 names: Vec::new(),
                 departures: Vec::new(),
+                visits: Vec::new(),
+                sizes: Vec::new(),
                 common: BTreeMap::new(),
                 alive_max: 0,
                 page_bytes: header.page_bytes,
@@ -204,6 +213,7 @@ impl Loading {
             current: 0,
             sharing: None,
             clock: Clock::default(),
+            sizes: BTreeMap::new(),
             handed: 0,
             alive: 0,
         }
@@ -222,6 +232,7 @@ impl Loading {
         self.clock.begin(block.process, block.time_start);
         let mut start = 0;
         for placed in &block.events {
+            self.note_object(block.process, start, placed);
             let is_end = placed.event.ends_program();
             if is_end || self.sharing.is_some() && is_of_memory(&placed.event) {
                 self.refer_all(block, start, placed.after as usize);
@@ -256,9 +267,28 @@ impl Loading {
         if let Some(sharing) = &mut self.sharing {
             self.references.common = sharing.take_common();
         }
+        if !self.sizes.is_empty() {
+            let size = |name: &Name| self.sizes.get(&(name.process, name.page));
+            let sizes = self.references.names.iter().map(size);
+            self.references.sizes = sizes.map(|size| size.copied().unwrap_or(0)).collect();
+        }
         self.references.pages.shrink_to_fit();
         self.references.times.shrink_to_fit();
         self.references
+    }
+
+    /// Takes in what an event of `process` tells of visits and objects. The records of its block
+    /// have been taken up to the one at `start`.
+    fn note_object(&mut self, process: u32, start: usize, placed: &Placed) {
+        match placed.event {
+            Event::Visit => {
+                let taken = self.handed + self.references.pages.len() as u64;
+                let visit = taken + (placed.after as usize - start) as u64;
+                self.references.visits.push(visit);
+            }
+            Event::Size { page, bytes } => _ = self.sizes.insert((process, page), bytes.max(1)),
+            _ => {}
+        }
     }
 
     fn select(&mut self, process: u32) {

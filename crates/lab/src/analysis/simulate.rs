@@ -5,6 +5,8 @@
 //! what published miss counts are made with. A hit sets a bit and stays out of the policy, unless
 //! the policy asks for every reference.
 
+mod batch;
+
 use rayon::prelude::*;
 use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
@@ -14,6 +16,7 @@ use tidemark_core::reverse::ReverseMap;
 use tidemark_core::time::Time;
 use tidemark_model::sampled::Sampled;
 
+pub use batch::count_batch_misses;
 pub use tidemark_model::sampled::MachineKind;
 
 use super::ahead::{AHEAD, bring_pages_near, is_far};
@@ -173,37 +176,9 @@ impl Visitor for Run<'_> {
 }
 
 fn run<P: Policy>(policy: P, of: &Run<'_>) -> Cost {
-    let &Run {
-        frames,
-        eyes,
-        pages,
-        ids,
-        departures,
-    } = of;
+    let &Run { pages, ids, .. } = of;
     let sees = policy.describe().sees;
-    let count = frames as usize;
-    let places = policy.walks().then(|| {
-        let mut places = ReverseMap::new(count);
-        places.keep_standing();
-        places
-    });
-    let mut memory = Memory {
-        policy,
-        cost: Cost::default(),
-        frames: Frames::new(frames, frames),
-        translation: Sampled::new(eyes, frames),
-        places,
-        free: (0..frames).rev().collect(),
-        held: vec![NOTHING; count],
-        frame_of: vec![NEVER; ids.len()],
-        ids,
-        ahead: Vec::with_capacity(AHEAD),
-        next: Vec::with_capacity(AHEAD),
-        leaving: Vec::with_capacity(AHEAD),
-        ticks: 0,
-        departures,
-        due: next_due(departures),
-    };
+    let mut memory = Memory::new(policy, of);
     match sees {
         Sees::Faults | Sees::Bits | Sees::References => {
             for near in pages.chunks(AHEAD) {
@@ -297,7 +272,41 @@ struct Memory<'a, P> {
     due: u64,
 }
 
-impl<P: Policy> Memory<'_, P> {
+impl<'a, P: Policy> Memory<'a, P> {
+    /// An empty memory.
+    fn new(policy: P, of: &Run<'a>) -> Memory<'a, P> {
+        let &Run {
+            frames,
+            eyes,
+            ids,
+            departures,
+            ..
+        } = of;
+        let count = frames as usize;
+        let places = policy.walks().then(|| {
+            let mut places = ReverseMap::new(count);
+            places.keep_standing();
+            places
+        });
+        Memory {
+            policy,
+            cost: Cost::default(),
+            frames: Frames::new(frames, frames),
+            translation: Sampled::new(eyes, frames),
+            places,
+            free: (0..frames).rev().collect(),
+            held: vec![NOTHING; count],
+            frame_of: vec![NEVER; ids.len()],
+            ids,
+            ahead: Vec::with_capacity(AHEAD),
+            next: Vec::with_capacity(AHEAD),
+            leaving: Vec::with_capacity(AHEAD),
+            ticks: 0,
+            departures,
+            due: next_due(departures),
+        }
+    }
+
     /// Brings what the next references will look at into the nearest cache, and lets the policy do
     /// the same.
     fn look_ahead(&mut self, pages: &[u32]) {
@@ -375,17 +384,29 @@ impl<P: Policy> Memory<'_, P> {
     #[cold]
     fn rescue(&mut self, frame: FrameId) {
         self.pass_clock();
+        self.map_again(frame);
+        self.end_fault(frame);
+    }
+
+    /// Has the page in `frame`, which was unmapped, mapped again.
+    fn map_again(&mut self, frame: FrameId) {
         self.cost.soft_faults += 1;
         self.translation.modify(frame);
         self.frames.force(frame, State::Resident, false);
         self.stand(self.held[frame.index()].id(), frame);
         self.policy.page_rescued(frame);
-        self.end_fault(frame);
     }
 
     #[inline(never)]
     fn miss(&mut self, page: u32) {
         self.pass_clock();
+        let frame = self.bring(page);
+        self.end_fault(frame);
+    }
+
+    /// Brings `page` to a frame, of which one is emptied if none is free. Tells which.
+    #[inline(always)]
+    fn bring(&mut self, page: u32) -> FrameId {
         self.cost.misses += 1;
         let id = self.ids[page as usize];
         self.policy.page_missed(id);
@@ -399,7 +420,7 @@ impl<P: Policy> Memory<'_, P> {
             _ => Cause::Fetched,
         };
         self.enter(frame, id, cause);
-        self.end_fault(frame);
+        frame
     }
 
     /// Tells of a page that has come to `frame`.
@@ -429,19 +450,24 @@ impl<P: Policy> Memory<'_, P> {
     /// not run since.
     fn end_fault(&mut self, wanted: FrameId) {
         while let Some(frame) = self.ask(Some(wanted), P::trim) {
-            self.translation.part(frame);
-            self.take_out(frame);
-            self.frames.force(frame, State::Free, false);
-            self.free.push(frame.0);
+            self.set_free(frame);
         }
-        self.clean(wanted);
+        self.clean(Some(wanted));
+    }
+
+    /// Takes the page that `frame` holds out of memory, and leaves the frame free.
+    fn set_free(&mut self, frame: FrameId) {
+        self.translation.part(frame);
+        self.take_out(frame);
+        self.frames.force(frame, State::Free, false);
+        self.free.push(frame.0);
     }
 
     /// Writes what the policy wants clean. None is back before the last is named, and what need
     /// not be written is back first. Nobody refers to a page meanwhile, so that it keeps its frame.
-    fn clean(&mut self, wanted: FrameId) {
+    fn clean(&mut self, wanted: Option<FrameId>) {
         let (mut ready, mut written) = (Vec::new(), Vec::new());
-        while let Some(frame) = self.ask(Some(wanted), P::clean) {
+        while let Some(frame) = self.ask(wanted, P::clean) {
             let id = self.held[frame.index()].id();
             if self.translation.is_modified(frame) || self.frames.is_dirty(frame) {
                 written.push((id, frame));
@@ -468,7 +494,14 @@ impl<P: Policy> Memory<'_, P> {
 
     /// Empties a frame for a page that comes at once: nobody will have seen it free.
     fn evict(&mut self) -> FrameId {
-        let frame = loop {
+        let frame = self.choose_victim();
+        self.take_out(frame);
+        frame
+    }
+
+    /// The frame that the policy names, of those that may leave.
+    fn choose_victim(&mut self) -> FrameId {
+        loop {
             let frame = self.ask(None, P::choose);
             let frame = frame.expect("a full memory holds a page that may leave");
             if self.frames.may_leave(frame) {
@@ -476,9 +509,7 @@ impl<P: Policy> Memory<'_, P> {
             }
             self.cost.refusals += 1;
             assert!(self.cost.refusals < REFUSALS_MAX, "the policy insists");
-        };
-        self.take_out(frame);
-        frame
+        }
     }
 
     fn ask(

@@ -302,7 +302,9 @@ impl World<'_> {
             | Event::FileRead { .. }
             | Event::FileWrite { .. }
             | Event::FileCut { .. }
-            | Event::Windows { .. } => {}
+            | Event::Windows { .. }
+            | Event::Visit
+            | Event::Size { .. } => {}
         }
     }
 

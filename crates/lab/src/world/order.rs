@@ -117,6 +117,8 @@ pub(super) fn is_of_process(event: &Event) -> bool {
         | Event::StackGrowth { .. }
         | Event::FileRead { .. }
         | Event::FileWrite { .. }
-        | Event::FileCut { .. } => false,
+        | Event::FileCut { .. }
+        | Event::Visit
+        | Event::Size { .. } => false,
     }
 }

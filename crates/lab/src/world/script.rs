@@ -506,7 +506,7 @@ impl Writing {
                 course.program.clone_from(program);
             }
             Event::ThreadSwitch { thread } => course.switch(*thread, after),
-            Event::Mark { .. } | Event::Windows { .. } => {}
+            Event::Mark { .. } | Event::Windows { .. } | Event::Visit | Event::Size { .. } => {}
             Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
             | Event::Map { .. }

@@ -28,6 +28,9 @@ const FILE_READ: u8 = 17;
 const FILE_WRITE: u8 = 18;
 const FILE_CUT: u8 = 19;
 const WINDOWS: u8 = 20;
+// Since version 4.
+const VISIT: u8 = 21;
+const SIZE: u8 = 22;
 
 /// A mapping whose stores reach others has this bit beside its rights.
 const SHARED: u64 = 8;
@@ -87,6 +90,8 @@ fn tag(event: &Event) -> u8 {
         Event::FileWrite { .. } => FILE_WRITE,
         Event::FileCut { .. } => FILE_CUT,
         Event::Windows { .. } => WINDOWS,
+        Event::Visit => VISIT,
+        Event::Size { .. } => SIZE,
     }
 }
 
@@ -131,6 +136,8 @@ fn put_fields(out: &mut Vec<u8>, event: &Event) {
         Event::ThreadStart { thread }
         | Event::ThreadExit { thread }
         | Event::ThreadSwitch { thread } => put(&[u64::from(*thread)]),
+        Event::Visit => {}
+        Event::Size { page, bytes } => put(&[*page, *bytes]),
         Event::Fork { child } => put(&[u64::from(*child)]),
         Event::Wait { call, ns } => put(&[u64::from(*call), *ns]),
         Event::Exit { status } => put(&[u64::from(*status)]),
@@ -217,6 +224,11 @@ fn take_fields(bytes: &mut &[u8], tag: u8) -> Option<Event> {
         FILE_READ | FILE_WRITE | FILE_CUT => take_file(bytes, tag)?,
         WINDOWS => Event::Windows {
             ns: varint::take(bytes)?,
+        },
+        VISIT => Event::Visit,
+        SIZE => Event::Size {
+            page: varint::take(bytes)?,
+            bytes: varint::take(bytes)?,
         },
         _ => return None,
     })

@@ -9,8 +9,9 @@ use crate::model::{Block, Granularity, Header};
 
 use super::varint;
 
-/// The newest version of the format, and the one that is written.
-pub const VERSION: u32 = 2;
+/// The newest version of the format, and the one that is written. Versions are powers of two: no
+/// checksum is over this number, and a bit of it that flips must not make another version.
+pub const VERSION: u32 = 4;
 
 /// The longest header a reader takes, in bytes.
 pub const HEADER_BYTES_MAX: usize = 8 << 20;
@@ -253,8 +254,8 @@ fn check_prelude(bytes: &[u8]) -> Result<(), Error> {
         return Err(Error::new(ErrorKind::CutInHeader));
     }
     match number32(&bytes[MAGIC.len()..]) {
-        0 => Err(Error::corrupt(MAGIC.len() as u64, Piece::Frame)),
-        1..=VERSION => Ok(()),
+        1 | 2 | VERSION => Ok(()),
+        0..VERSION => Err(Error::corrupt(MAGIC.len() as u64, Piece::Frame)),
         version => Err(Error::at(
             Place::Byte(MAGIC.len() as u64),
             ErrorKind::TooNew { version },

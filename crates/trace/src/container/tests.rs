@@ -77,6 +77,7 @@ fn sample() -> Vec<Block> {
     let time = first.time_end();
     first.events = events()
         .into_iter()
+        .chain(events_of_caches())
         .map(|event| Placed {
             after: 41,
             time,
@@ -165,6 +166,14 @@ fn events() -> Vec<Event> {
         },
         Event::Windows { ns: 200_000_000 },
     ]
+}
+
+fn events_of_caches() -> Vec<Event> {
+    let size = Event::Size {
+        page: u64::MAX,
+        bytes: 1 << 40,
+    };
+    vec![Event::Visit, size]
 }
 
 /// A block with as many pages as `distinct`, so many records, and a few events.
@@ -373,10 +382,10 @@ fn other_files_are_told_apart() {
 #[test]
 fn a_newer_version_says_so() {
     let mut bytes = write(&sample());
-    bytes[8] = 3;
+    bytes[8] = 5;
     let error = read(&bytes).unwrap_err().to_string();
     assert!(
-        error.contains("a trace of version 3; this program reads up to 2"),
+        error.contains("a trace of version 5; this program reads up to 4"),
         "{error}"
     );
 }

@@ -8,6 +8,7 @@
 
 mod places;
 mod rows;
+mod visits;
 mod words;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use super::time::{Scale, parse};
 use super::{PAGES_MAX, malformed, number};
 use places::Places;
 use rows::Rows;
+use visits::Visits;
 
 /// The most processes.
 const PROCESSES_MAX: usize = 1 << 20;
@@ -55,6 +57,9 @@ pub enum Role {
     Kinds,
     /// The process's time at the reference.
     Time,
+    /// The visit that wants the object: lines that follow one another with the same text are one.
+    /// A page is an object then, and `Bytes` its size.
+    Visit,
 }
 
 /// The column of a value.
@@ -103,7 +108,7 @@ pub struct Table<'a, R> {
 
 impl Role {
     /// Every role.
-    pub const ALL: [Role; 9] = [
+    pub const ALL: [Role; 10] = [
         Role::Page,
         Role::Address,
         Role::Sector,
@@ -113,6 +118,7 @@ impl Role {
         Role::Process,
         Role::Kinds,
         Role::Time,
+        Role::Visit,
     ];
 
     /// Its name, as `--columns` has it.
@@ -127,6 +133,7 @@ impl Role {
             Role::Process => "process",
             Role::Kinds => "kinds",
             Role::Time => "time",
+            Role::Visit => "visit",
         }
     }
 }
@@ -183,22 +190,25 @@ impl<'a, R: Read> Table<'a, R> {
     /// Appends what the file holds.
     ///
     /// # Errors
-    /// A field is none of its role, a process's time goes back, or reading or writing fails.
+    /// A field is none of its role, a process's time goes back, an object's size changes, or
+    /// reading or writing fails.
     pub fn import<W: Write>(mut self, out: &mut Appender<W>) -> Result<(), Error> {
         let mut processes = BTreeMap::new();
+        let mut visits = Visits::default();
         while std::mem::take(&mut self.is_pending) || self.rows.next()? {
-            append(&self.rows, &self.places, self.form, &mut processes, out)?;
+            let before = (&mut processes, &mut visits);
+            append(&self.rows, &self.places, self.form, before, out)?;
         }
         Ok(())
     }
 }
 
-/// Appends one line.
+/// Appends one line, with what is known of the processes and visits before.
 fn append<W: Write, R: Read>(
     rows: &Rows<R>,
     places: &Places,
     form: &Form,
-    processes: &mut BTreeMap<u64, u32>,
+    (processes, visits): (&mut BTreeMap<u64, u32>, &mut Visits),
     out: &mut Appender<W>,
 ) -> Result<(), Error> {
     let process = whole(rows, places, Role::Process, "the number of a process")?;
@@ -212,6 +222,7 @@ fn append<W: Write, R: Read>(
     };
     let (first, last) = pages(rows, places, form)?;
     let process = number_process(process.unwrap_or(0), time, processes, rows, out)?;
+    visits.follow(rows, places, form, out)?;
     let mut gap = match time {
         None => 1,
         Some(time) => time.checked_sub(out.time(process)).ok_or_else(|| {
@@ -264,24 +275,28 @@ fn time<R>(rows: &Rows<R>, places: &Places) -> Result<Option<u64>, Error> {
     Ok(Some(time))
 }
 
-/// The first and the last page of a line.
-fn pages<R>(rows: &Rows<R>, places: &Places, form: &Form) -> Result<(u64, u64), Error> {
+/// The number of a line's page, address or sector, or the hash of its key.
+fn subject_of<R>(rows: &Rows<R>, places: &Places, form: &Form) -> Result<u64, Error> {
     let subject = places.subject();
     let text = field(rows, places, subject).unwrap_or_default();
-    if subject == Role::Key {
-        let key = match text {
-            [] => return Err(malformed(rows.place(), "a key", text)),
-            key => xxh3_64(key),
-        };
-        return Ok((key, key));
-    }
     let expected = match subject {
+        Role::Key if text.is_empty() => return Err(malformed(rows.place(), "a key", text)),
+        Role::Key => return Ok(xxh3_64(text)),
         Role::Address => "an address",
         Role::Sector => "the number of a sector",
         _ => "a page number; `--columns key=…` takes any text",
     };
     let start = number(text, form.is_hexadecimal);
-    let start = start.ok_or_else(|| malformed(rows.place(), expected, text))?;
+    start.ok_or_else(|| malformed(rows.place(), expected, text))
+}
+
+/// The first and the last page of a line.
+fn pages<R>(rows: &Rows<R>, places: &Places, form: &Form) -> Result<(u64, u64), Error> {
+    let subject = places.subject();
+    let start = subject_of(rows, places, form)?;
+    if subject == Role::Key || places.of(Role::Visit).is_some() {
+        return Ok((start, start));
+    }
     let bytes = whole(rows, places, Role::Bytes, "a number of bytes")?;
     let count = whole(rows, places, Role::Count, "a number of pages")?;
     let shift = form.page_bytes.trailing_zeros();

@@ -316,6 +316,32 @@ fn found_a5_bytes_and_count_beside_a_page_are_pages() {
 }
 
 #[test]
+fn csv_visits_begin_where_their_text_changes_and_objects_have_one_size() {
+    let chosen = [Role::Key, Role::Visit, Role::Bytes].map(|role| {
+        let name = match role {
+            Role::Key => "object",
+            _ => role.name(),
+        };
+        (role, Column::Name(name.into()))
+    });
+    let text = "object,visit,bytes\na,1,10\nb,1,9000\na,2,10\na,1,10\n";
+    let block = &csv_blocks(text, &chosen).unwrap()[0];
+    let (a, b) = (block.pages[0], block.pages[1]);
+    assert_eq!(block.pages, [a, b, a, a]);
+    let events = block.events.iter();
+    let events: Vec<(u32, Event)> = events.map(|at| (at.after, at.event.clone())).collect();
+    let size = |page, bytes| Event::Size { page, bytes };
+    let expected = [
+        (0, Event::Visit),
+        (0, size(a, 10)),
+        (1, size(b, 9000)),
+        (2, Event::Visit),
+        (3, Event::Visit),
+    ];
+    assert_eq!(events, expected);
+}
+
+#[test]
 fn found_a5_an_import_says_which_columns_it_uses_and_which_not() {
     let msr = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
                128166372003061629,usr,0,Read,7014609920,24576,41286\n\

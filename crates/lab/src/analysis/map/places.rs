@@ -101,7 +101,9 @@ impl Places {
             | Event::FileRead { .. }
             | Event::FileWrite { .. }
             | Event::FileCut { .. }
-            | Event::Windows { .. } => {}
+            | Event::Windows { .. }
+            | Event::Visit
+            | Event::Size { .. } => {}
         }
         if self.space(process).regions.apply(event) {
             self.generation += 1;
