@@ -1,7 +1,7 @@
 //! Differences: two versions of a program, or two runs, side by side.
 //!
 //! Each side is a [`Portrait`]: its amounts, its regions and its curves. Traces are portrayed by
-//! the lab, [records](records) here. A [`DiffRecord`] matches the two: amounts by group, name and
+//! the lab, [records] here. A [`DiffRecord`] matches the two: amounts by group, name and
 //! place, regions by [what they hold](regions).
 
 pub mod records;
