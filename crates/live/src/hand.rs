@@ -33,8 +33,6 @@ const LEAVING_LIMIT: Duration = Duration::from_millis(200);
 pub struct Hand {
     start: AtomicUsize,
     bytes: AtomicUsize,
-    /// True if they are to be touched, and need not be this process's own.
-    is_read: AtomicBool,
     /// The number of requests ...
     asked: AtomicU32,
     /// ... and done.
@@ -53,7 +51,6 @@ impl Hand {
         Hand {
             start: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
-            is_read: AtomicBool::new(false),
             asked: AtomicU32::new(0),
             done: AtomicU32::new(0),
             works: AtomicU32::new(0),
@@ -92,26 +89,13 @@ impl Hand {
         if !self.await_done(asked, &is_too_long) {
             return false;
         }
-        let asked = self.ask(start, bytes, false);
+        let asked = self.ask(start, bytes);
         self.await_done(asked, &is_too_long)
     }
 
-    /// Has the pages of a range touched, and does not wait for that. False if there is nobody to do
-    /// it, or something else is being done. Engine only.
-    pub fn touch(&self, start: usize, bytes: usize) -> bool {
-        let asked = self.asked.load(Ordering::Acquire);
-        let is_busy = self.done.load(Ordering::Acquire) != asked;
-        if is_busy || self.thread().is_none() || self.is_ending.load(Ordering::Acquire) {
-            return false;
-        }
-        self.ask(start, bytes, true);
-        true
-    }
-
-    fn ask(&self, start: usize, bytes: usize, is_read: bool) -> u32 {
+    fn ask(&self, start: usize, bytes: usize) -> u32 {
         self.start.store(start, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
-        self.is_read.store(is_read, Ordering::Relaxed);
         let asked = self.asked.load(Ordering::Acquire).wrapping_add(1);
         self.asked.store(asked, Ordering::Release);
         futex::wake(&self.asked, 1);
@@ -182,10 +166,7 @@ impl Hand {
                 let start = self.start.load(Ordering::Relaxed);
                 let bytes = self.bytes.load(Ordering::Relaxed);
                 // Pages that are gone by now need nothing.
-                let _ = match self.is_read.load(Ordering::Relaxed) {
-                    true => memory::populate_for_reading(start, bytes),
-                    false => memory::populate_for_writing(start, bytes),
-                };
+                let _ = memory::populate_for_writing(start, bytes);
                 self.done.store(asked, Ordering::Release);
                 futex::wake(&self.done, 1);
             }

@@ -459,11 +459,6 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
-    /// Has the hand touch a range, as the program would. False if it has something else to do.
-    pub fn touch_by_hand(&self, start: usize, bytes: usize) -> bool {
-        self.hand.is_some_and(|hand| hand.touch(start, bytes))
-    }
-
     /// The counts of its work so far.
     pub fn tally(&self) -> Tally {
         self.tally

@@ -48,6 +48,12 @@ impl Waiting {
         !self.arrived.is_empty()
     }
 
+    /// The number of faults that are not over.
+    pub(super) fn len(&self) -> usize {
+        let pending = self.pending.len() - self.unused.len();
+        self.arrived.len() + self.again.len() + pending
+    }
+
     /// Has all faults that have arrived begin to wait at `now`.
     pub(super) fn renew(&mut self, now: Time) {
         self.arrived

@@ -2,13 +2,15 @@
 //!
 //! The kernel serves no fault for a debugger (`/proc/PID/mem`, `ptrace`): what is out of memory it
 //! can't read. (`process_vm_readv` can.) So everything is brought in, as far as the budget has room
-//! for all of it, and otherwise a line says how much would do. The helper touches the pages, as a
-//! thread of the program would.
+//! for all of it, and otherwise a line says how much would do. The engine takes each page for one
+//! that a thread has touched. No thread does: if the [hand](crate::hand) did, the engine would wait
+//! for it to end the sharing of pages while it waits for the engine.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::time::Time;
 
+use super::faults::Arrival;
 use super::trouble::pid;
 use super::{Engine, page_of, pages_in, say};
 use crate::shared::Counter;
@@ -18,7 +20,7 @@ use crate::sys::{PAGE, program, status};
 const LOOK_NS: u64 = 200_000_000;
 /// ... and for how long pages are brought in that has been there.
 const SEEN_NS: u64 = 60_000_000_000;
-/// The pages that are touched at a time, ...
+/// The most faults that wait while more are made, ...
 const PAGES_AT_ONCE: usize = 64;
 /// ... and the pause between.
 const PAUSE_NS: u64 = 200_000;
@@ -61,18 +63,28 @@ impl Engine {
         }
     }
 
-    /// Touches some of what is to be brought in. Answers after how long to go on: `quiet_ns` if
-    /// there is nothing.
+    /// Makes faults of some of what is to be brought in. Answers after how long to go on: `quiet_ns`
+    /// if there is nothing.
     pub(super) fn bring(&mut self, quiet_ns: u64) -> u64 {
-        let Some(&(start, end)) = self.traced.runs.last() else {
+        let Some((start, end)) = self.traced.runs.pop() else {
             return quiet_ns;
         };
-        let next = end.min(start + PAGES_AT_ONCE * PAGE);
-        if self.machine.touch_by_hand(start, next - start) {
-            self.traced.runs.pop();
-            if next < end {
-                self.traced.runs.push((next, end));
+        let pages = PAGES_AT_ONCE.saturating_sub(self.waiting.len());
+        let next = end.min(start + pages * PAGE);
+        for address in (start..next).step_by(PAGE) {
+            let frame = self.vm.frame_at(self.space, page_of(address));
+            let is_there = frame.is_some_and(|frame| self.machine.is_mapped(frame));
+            if !is_there && self.managed.contains(address) {
+                self.waiting.arrive(Arrival {
+                    address,
+                    is_write: false,
+                    thread: 0,
+                    since: super::now(),
+                });
             }
+        }
+        if next < end {
+            self.traced.runs.push((next, end));
         }
         PAUSE_NS
     }

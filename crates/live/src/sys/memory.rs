@@ -312,13 +312,6 @@ pub fn populate_for_writing(start: usize, bytes: usize) -> Result<(), Errno> {
     unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateWrite) }
 }
 
-/// Touches every page of `start..start + bytes`. It may fault, so it must not be called by whoever
-/// serves the faults.
-pub fn populate_for_reading(start: usize, bytes: usize) -> Result<(), Errno> {
-    // SAFETY: populating changes no contents; the kernel checks the range.
-    unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateRead) }
-}
-
 /// Changes the rights to the program's pages in `start..end`, which lie in `area`: to those that
 /// `area` has, or to reading and writing if they are `open`.
 pub fn set_rights(start: usize, end: usize, area: Area, open: bool) -> Result<(), Errno> {
