@@ -452,7 +452,8 @@ impl Engine {
                 .machine
                 .unregister(page_of(start), pages_in(start, end));
         }
-        let closed = find_closed(&managed)?;
+        // Without `/proc` only what may be written to can be brought back.
+        let closed = find_closed(&managed);
         set_open(&closed, true)?;
         for (start, end) in managed {
             for address in (start..end).step_by(PAGE) {
@@ -553,8 +554,9 @@ impl Engine {
     }
 }
 
-/// Finds the parts of `managed` that the program may not write to, and the mapping of each.
-fn find_closed(managed: &[(usize, usize)]) -> Result<Vec<(usize, usize, Area)>, Trouble> {
+/// Finds the parts of `managed` that the program may not write to, and the mapping of each; none
+/// where the mappings can't be read.
+fn find_closed(managed: &[(usize, usize)]) -> Vec<(usize, usize, Area)> {
     let mut closed = Vec::new();
     let read = Maps::open().and_then(|mut maps| {
         maps.visit_areas(|area| {
@@ -564,11 +566,8 @@ fn find_closed(managed: &[(usize, usize)]) -> Result<Vec<(usize, usize, Area)>, 
         })
     });
     match read {
-        Ok(()) => Ok(closed),
-        Err(error) => Err(Trouble::Call {
-            what: "reading the mappings of a forked process",
-            error,
-        }),
+        Ok(()) => closed,
+        Err(_) => Vec::new(),
     }
 }
 
