@@ -86,6 +86,11 @@ impl Entrance {
         listener.into_iter().chain(silent)
     }
 
+    /// Returns true if some have come and said nothing.
+    pub fn has_silent(&self) -> bool {
+        !self.silent.is_empty()
+    }
+
     /// The time until which the listener rests, if it does.
     pub fn due(&self) -> Option<Instant> {
         self.acceptance.due()

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use rustix::fs::MemfdFlags;
 use tidemark_core::id::PAGE_BYTES;
@@ -32,6 +33,10 @@ use crate::room;
 use crate::strangers::parent_of;
 use crate::swap::wait_for_transfers;
 
+/// The time that is left to those who have come, when the recording ends, to say hello, ...
+const HELLO_LIMIT: Duration = Duration::from_secs(1);
+/// ... and the pause between two looks whether they have.
+const HELLO_PAUSE: Duration = Duration::from_millis(5);
 /// The least store. It takes no memory before it is used.
 const STORE_BYTES_MIN: u64 = 1 << 30;
 /// The policy for what does not fit: nobody watches how pages are used but the recording.
@@ -148,6 +153,17 @@ impl Members {
         arrivals
             .filter_map(|arrival| self.take_in(arrival))
             .collect()
+    }
+
+    /// The same at the end, when those that have come and said nothing are waited for: a while.
+    pub fn attend_at_last(&mut self) -> Vec<Newcomer> {
+        let end = Instant::now() + HELLO_LIMIT;
+        let mut newcomers = self.attend();
+        while self.entrance.has_silent() && Instant::now() < end {
+            std::thread::sleep(HELLO_PAUSE);
+            newcomers.extend(self.attend());
+        }
+        newcomers
     }
 
     /// The counts of all processes, living and ended.

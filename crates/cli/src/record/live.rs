@@ -79,7 +79,11 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let pid = Pid::from_child(&child);
     let status = loop {
         let ended = super::try_wait(&mut child)?;
-        for newcomer in members.attend() {
+        let newcomers = match ended {
+            Some(_) => members.attend_at_last(),
+            None => members.attend(),
+        };
+        for newcomer in newcomers {
             collector.add(newcomer.pid, newcomer.log, newcomer.birth);
         }
         if let Some(status) = ended {

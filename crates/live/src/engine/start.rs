@@ -372,7 +372,10 @@ impl Engine {
             is_open = Err(trouble.clone());
         }
         // A child that gets nothing else has its pages back by way of its parent.
-        let swap = granted.or_else(|_| reopen_swap(parent, parent_engine, self.swap_file))?;
+        let swap = granted.or_else(|trouble| {
+            let reopened = reopen_swap(parent, parent_engine, self.swap_file);
+            reopened.map_err(|_| trouble)
+        })?;
         self.swap_file = swap.as_raw_fd();
         self.store
             .reopen(swap, self.setup.means_in_child())
