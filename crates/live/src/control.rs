@@ -296,6 +296,18 @@ pub fn answer(
     send(connection, &grant.to_bytes(), files)
 }
 
+/// Answers a [`Hello`] with a refusal: the engine leaves its program alone, whether it hears this
+/// or not. Supervisor only.
+pub fn refuse(connection: BorrowedFd<'_>) {
+    let grant = Grant {
+        record: None,
+        frames_budget: 0,
+        frames_max: 0,
+    };
+    // One that has gone needs no answer.
+    let _ = answer(connection, grant, &[]);
+}
+
 /// Reads what a fresh connection begins with. Supervisor only. `UnexpectedEof` if the peer left,
 /// and `WouldBlock` if the connection does not block and nothing has come.
 pub fn read_opening(connection: BorrowedFd<'_>) -> io::Result<Opening> {

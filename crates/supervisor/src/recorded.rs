@@ -19,7 +19,7 @@ use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control::{self, Grant, Hello, Opening};
 use tidemark_live::engine::Windows;
 use tidemark_live::reference_log;
-use tidemark_live::shared::{Counter, ProcessIndex, Shared, State};
+use tidemark_live::shared::{Counter, ProcessIndex, Shared};
 use tidemark_log::Log;
 use tidemark_recording::Birth;
 use tidemark_recording::spool::{Spool, VARIABLE};
@@ -48,6 +48,9 @@ pub struct Members {
     store: OwnedFd,
     entrance: Entrance,
     members: Vec<Member>,
+    /// Forked children that could not be taken in, and need their records until they have their
+    /// pages.
+    refused: Vec<(Connection, ProcessIndex)>,
     tally: Tally,
 }
 
@@ -128,6 +131,7 @@ impl Members {
             store,
             entrance: Entrance::new(listener),
             members: Vec::new(),
+            refused: Vec::new(),
             tally: Tally::default(),
         }
     }
@@ -148,6 +152,14 @@ impl Members {
                 self.remove(place);
             }
         }
+        let shared = &self.shared;
+        self.refused.retain_mut(|(connection, index)| {
+            let is_over = connection.hear();
+            if is_over {
+                shared.release(*index);
+            }
+            !is_over
+        });
         let is_member = |pid| self.members.iter().any(|member| member.peer.pid == pid);
         let arrivals = self.entrance.admit(is_member).into_iter();
         arrivals
@@ -203,17 +215,10 @@ impl Members {
             }
             None => {
                 self.tally.refused += 1;
-                let grant = Grant {
-                    record: None,
-                    frames_budget: 0,
-                    frames_max: 0,
-                };
-                // It goes on without an engine, whether it hears this or not.
-                let _ = control::answer(connection.as_fd(), grant, &[]);
-                hello
-                    .record
-                    .into_iter()
-                    .for_each(|index| self.release(index));
+                control::refuse(connection.as_fd());
+                let index = hello.record.filter(|&index| self.shared.is_reserved(index));
+                let connection = Connection::new(connection, None);
+                self.refused.extend(index.map(|index| (connection, index)));
                 None
             }
         }
@@ -238,13 +243,18 @@ impl Members {
     fn admit(&self, connection: &OwnedFd, hello: Hello) -> Option<(ProcessIndex, Log)> {
         let record = match hello.record {
             // A forked child's record was claimed by its parent, and waits for it.
-            Some(index) => {
-                let is_known = index.0 < tidemark_live::shared::PROCESSES_MAX as u32;
-                let is_waiting = is_known && self.shared.process(index).state() == State::Reserved;
-                is_waiting.then_some(index)?
-            }
+            Some(index) => self.shared.is_reserved(index).then_some(index)?,
             None => self.shared.claim()?,
         };
+        let log = self.answer(connection, record);
+        if log.is_none() && hello.record.is_none() {
+            self.shared.release(record);
+        }
+        log.map(|log| (record, log))
+    }
+
+    /// Gives a process its record and a log. `None` if there can't be one, or the process has gone.
+    fn answer(&self, connection: &OwnedFd, record: ProcessIndex) -> Option<Log> {
         let file = reference_log::create_file().ok()?;
         let log = Log::new(File::from(file.try_clone().ok()?)).ok()?;
         let frames = self.shared.frames_total() as u32;
@@ -255,13 +265,8 @@ impl Members {
             frames_max: frames,
         };
         let files = [self.shared.as_fd(), self.store.as_fd(), file.as_fd()];
-        match control::answer(connection.as_fd(), grant, &files) {
-            Ok(()) => Some((record, log)),
-            Err(_) => {
-                self.shared.release(record);
-                None
-            }
-        }
+        control::answer(connection.as_fd(), grant, &files).ok()?;
+        Some(log)
     }
 
     /// Ends the program at `place`, whose connection is over, if it still needs its engine.
@@ -286,12 +291,6 @@ impl Members {
             wait_for_transfers(&self.store);
         }
         self.shared.release(member.record);
-    }
-
-    fn release(&self, index: ProcessIndex) {
-        if index.0 < tidemark_live::shared::PROCESSES_MAX as u32 {
-            self.shared.release(index);
-        }
     }
 
     fn add_up(&self, record: ProcessIndex, tally: &mut Tally) {

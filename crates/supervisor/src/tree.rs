@@ -406,16 +406,8 @@ impl Tree {
         self.look_for_strangers();
         self.note_levels();
         self.notes.extend(self.strangers.note());
-        self.notes.extend(
-            self.turned_away
-                .take()
-                .map(|turned_away| match turned_away {
-                    (pid, why, 1) => format!("process {pid} ran unmanaged: {why}"),
-                    (pid, why, count) => {
-                        format!("{count} processes ran unmanaged, {pid} first: {why}")
-                    }
-                }),
-        );
+        let turned_away = self.note_turned_away();
+        self.notes.extend(turned_away);
         let jobs = self.end_jobs();
         let suspensions = self.end_turns();
         for member in &self.members {

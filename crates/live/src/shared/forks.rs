@@ -1,4 +1,4 @@
-//! Forks: how frames come to a child.
+//! Forks: records of children, and how frames come to them.
 //!
 //! A child begins with all pages that its parent has in memory. Each of the two comes to have
 //! copies of its own of what it writes to, so both count in full, from the moment at which the
@@ -6,7 +6,14 @@
 
 use tidemark_partition as share;
 
-use super::Process;
+use super::{PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+
+impl Shared {
+    /// Returns true if `index` is a record that was claimed for a process that has not begun.
+    pub fn is_reserved(&self, index: ProcessIndex) -> bool {
+        index.0 < PROCESSES_MAX as u32 && self.process(index).state() == State::Reserved
+    }
+}
 
 impl Process<'_> {
     /// Returns true if a child that begins with `used` pages can have what it needs of what nobody

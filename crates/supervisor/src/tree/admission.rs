@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use tidemark_live::control::{self, Grant, Hello, Opening};
-use tidemark_live::shared::{PROCESSES_MAX, ProcessIndex, Shared, State};
+use tidemark_live::shared::Shared;
 use tidemark_partition::{Admission, Division};
 use tidemark_results::Ending;
 
@@ -38,13 +38,11 @@ impl Tree {
         hello.pid = peer.pid;
         if !peer.may_share(hello.record.is_some()) {
             self.strangers.count(peer.pid);
-            return refuse(connection.as_fd());
+            return control::refuse(connection.as_fd());
         }
-        let is_claimed = |index: ProcessIndex| {
-            index.0 < PROCESSES_MAX as u32 && self.shared.process(index).state() == State::Reserved
-        };
-        if hello.record.is_some_and(|index| !is_claimed(index)) {
-            return refuse(connection.as_fd());
+        let is_unknown = |index| !self.shared.is_reserved(index);
+        if hello.record.is_some_and(is_unknown) {
+            return control::refuse(connection.as_fd());
         }
         // exec ends the old engine before the new one says hello; its end may be seen after.
         while let Some(place) = self
@@ -63,12 +61,12 @@ impl Tree {
     }
 
     /// Lets a newcomer run unmanaged, for want of memory or for an `error`, and notes it, unless it
-    /// has gone. A forked child needs its
-    /// record until it has all its pages, and closes the connection then.
+    /// has gone. A forked child needs its record until it has all its pages, and closes the
+    /// connection then.
     pub(super) fn turn_away(&mut self, place: usize, error: Option<std::io::Error>) {
         let mut member = self.members.remove(place);
         let pid = member.hello.pid;
-        refuse(member.connection.as_fd());
+        control::refuse(member.connection.as_fd());
         let has_gone = member.connection.hear();
         match member.hello.record {
             Some(index) if has_gone => self.shared.release(index),
@@ -79,6 +77,14 @@ impl Tree {
             let why = || error.map_or(NO_MEMORY.into(), |error| error.to_string());
             self.turned_away.get_or_insert_with(|| (pid, why(), 0)).2 += 1;
         }
+    }
+
+    /// A note of the newcomers that were turned away, if there were any.
+    pub(super) fn note_turned_away(&mut self) -> Option<String> {
+        Some(match self.turned_away.take()? {
+            (pid, why, 1) => format!("process {pid} ran unmanaged: {why}"),
+            (pid, why, count) => format!("{count} processes ran unmanaged, {pid} first: {why}"),
+        })
     }
 }
 
@@ -121,15 +127,4 @@ impl Member {
         }
         answered
     }
-}
-
-/// Tells an engine to leave its program alone.
-fn refuse(connection: BorrowedFd<'_>) {
-    let grant = Grant {
-        record: None,
-        frames_budget: 0,
-        frames_max: 0,
-    };
-    // It goes on without an engine, whether it hears this or not.
-    let _ = control::answer(connection, grant, &[]);
 }

@@ -14,10 +14,3 @@ pub struct MemberState {
     /// Its engine's reference to its memory comes with its connection.
     pub(super) has_memory: bool,
 }
-
-impl MemberState {
-    /// The number of files that come with it.
-    pub fn files(&self) -> usize {
-        1 + usize::from(self.has_memory)
-    }
-}
