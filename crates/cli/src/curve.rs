@@ -17,7 +17,6 @@ use tidemark_supervisor::room;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 use crate::needed::Assuming;
-use crate::output::say;
 use crate::policies;
 use crate::views::{Forms, Progress, Source, Views};
 
@@ -110,12 +109,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let (assuming, source) = (&arguments.assuming, &arguments.source);
     assuming.rehearse(&study, source, &mut record, &mut progress)?;
     drop(progress);
-    if !arguments.forms.shows_notes() {
-        record
-            .notes
-            .iter()
-            .for_each(|note| say!("tidemark: {note}"));
-    }
+    arguments.forms.tell_notes(&record.notes);
     policies::tell_setbacks(&arguments.policies);
     arguments.forms.give(&Views {
         json: &|| record.to_json(),

@@ -6,7 +6,7 @@
 mod records;
 mod traces;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_report::diff::{drawing, page, summary};
@@ -165,11 +165,6 @@ fn parse_threshold(text: &str) -> Result<Threshold, Refusal> {
              `+5%` for what grew alone"
         ),
     }
-}
-
-/// The name of an input in records and messages.
-fn name_of(path: &Path) -> String {
-    crate::traces::name_of(path)
 }
 
 #[cfg(test)]

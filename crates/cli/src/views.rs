@@ -12,6 +12,7 @@ use tidemark_results::text;
 use tidemark_trace::Error;
 
 use crate::exit::{Exit, Refusal, refuse};
+use crate::output::say;
 use crate::{files, output, traces};
 
 pub use crate::progress::Progress;
@@ -171,9 +172,11 @@ impl Forms {
         Ok(Exit::Fine)
     }
 
-    /// Returns true if a record's notes are part of the printed text.
-    pub fn shows_notes(&self) -> bool {
-        self.json || !(self.csv || self.has_picture())
+    /// Says a record's `notes`, unless they are part of the printed text.
+    pub fn tell_notes(&self, notes: &[String]) {
+        if !self.json && (self.csv || self.has_picture()) {
+            notes.iter().for_each(|note| say!("tidemark: {note}"));
+        }
     }
 
     /// Returns true if a picture is asked for.

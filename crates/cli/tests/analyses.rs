@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Folder, stderr, tidemark};
+use support::{Folder, stderr, text, tidemark};
 use tidemark_trace::{
     Block, Event, Granularity, Header, Kinds, Placed, Rights, Speed, TimeUnit, Writer,
 };
@@ -61,12 +61,6 @@ fn written(folder: &Folder, pages: &[u64]) -> String {
     writer.write(&block).unwrap();
     writer.finish().unwrap();
     path
-}
-
-fn text(arguments: &[&str]) -> String {
-    let output = tidemark(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn json(arguments: &[&str]) -> Value {

@@ -3,7 +3,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Folder, stderr, tidemark};
+use support::{Folder, stderr, text, tidemark};
 use tidemark_results::record::{Ending, RunRecord};
 use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit, Writer};
 
@@ -153,12 +153,6 @@ fn written(folder: &Folder, name: &str, program: &str, pages: &[u64], time: Time
     }
     writer.finish().unwrap();
     path
-}
-
-fn text(arguments: &[&str]) -> String {
-    let output = tidemark(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 fn status(arguments: &[&str]) -> i32 {

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{Folder, stderr, tidemark};
+use support::{Folder, quiet_text as text, stderr, tidemark};
 
 const CLOCK: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -26,13 +26,6 @@ const ENDLESS: &str = r#"(module
     (func (export "page_left") (param i32 i32 i64 i32))
     (func (export "choose") (result i32) (loop $again (br $again)) unreachable))"#;
 const GIVEN_UP: &str = "16 calls were stopped, 0 trapped";
-
-fn text(arguments: &[&str]) -> String {
-    let output = tidemark(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(stderr(&output), "");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// Expects the command to be refused with one line that has `parts`.
 fn refused(arguments: &[&str], parts: &[&str]) {

@@ -4,7 +4,7 @@
 mod support;
 
 use serde_json::Value;
-use support::{Folder, stderr, tidemark};
+use support::{Folder, quiet_text as text, stderr, tidemark};
 use tidemark_trace::{Writer, import};
 
 const SQLITE: &str = concat!(
@@ -12,13 +12,6 @@ const SQLITE: &str = concat!(
     "/../lab/tests/traces/sqlite3.tide"
 );
 const SORT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/tests/traces/sort.tide");
-
-fn text(arguments: &[&str]) -> String {
-    let output = tidemark(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert_eq!(stderr(&output), "");
-    String::from_utf8(output.stdout).unwrap()
-}
 
 fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&text(arguments)).unwrap()

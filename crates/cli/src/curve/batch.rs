@@ -8,7 +8,6 @@ use tidemark_results::text;
 
 use super::{Arguments, parse_policies};
 use crate::exit::{Exit, Refusal, refuse};
-use crate::output::say;
 use crate::policies;
 use crate::views::{Progress, Views};
 
@@ -36,12 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
         progress.show(what, part);
     });
     drop(progress);
-    if !arguments.forms.shows_notes() {
-        record
-            .notes
-            .iter()
-            .for_each(|note| say!("tidemark: {note}"));
-    }
+    arguments.forms.tell_notes(&record.notes);
     policies::tell_setbacks(&arguments.policies);
     arguments.forms.give(&Views {
         json: &|| record.to_json(),

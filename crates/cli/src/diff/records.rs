@@ -15,8 +15,8 @@ use tidemark_results::diff::records::{of_bench, of_curve, of_run, usual_sizes};
 use tidemark_results::diff::{Kind, Portrait};
 use tidemark_supervisor::program::plain;
 
-use super::name_of;
 use crate::exit::{Refusal, refuse};
+use crate::traces::name_of;
 
 const RUN: &str = tidemark_results::SCHEMA;
 /// The longest record that is read.

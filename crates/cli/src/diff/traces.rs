@@ -8,9 +8,10 @@ use tidemark_results::analysis::TraceFacts;
 use tidemark_results::diff::{Group, Portrait};
 use tidemark_supervisor::room;
 
+use super::Arguments;
 use super::records::{check_alike, sizes};
-use super::{Arguments, name_of};
 use crate::exit::{Refusal, refuse};
+use crate::traces::name_of;
 use crate::views::{Progress, Source};
 
 /// A trace that is read.

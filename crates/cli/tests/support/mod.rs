@@ -53,6 +53,21 @@ pub fn tidemark(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
+/// The output of the command, which ends well.
+pub fn text(arguments: &[&str]) -> String {
+    let output = tidemark(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The output of the command, which ends well and says nothing on stderr.
+pub fn quiet_text(arguments: &[&str]) -> String {
+    let output = tidemark(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// The command's output on stderr.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
