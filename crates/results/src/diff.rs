@@ -220,6 +220,19 @@ pub struct Amount {
     pub value: f64,
 }
 
+impl Amount {
+    /// The amount `value` of that group and name, at its place where the group has places.
+    pub fn new(group: Group, name: &str, at: Option<u64>, unit: Unit, value: f64) -> Amount {
+        Amount {
+            group,
+            name: name.into(),
+            at,
+            unit,
+            value,
+        }
+    }
+}
+
 impl DiffRecord {
     /// The differences of two inputs of one kind.
     pub fn new(

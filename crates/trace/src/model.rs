@@ -14,6 +14,8 @@
 //! 5. A process's time never goes back: a block begins where the process's block before it ended,
 //!    or later. Processes are numbered from 0 in the order of their first blocks.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 /// The facts about a whole trace.
@@ -220,6 +222,21 @@ impl Block {
             return Err(Flaw::TimeTooLarge);
         }
         self.check_events()
+    }
+
+    /// The records in stretches, in order: each with the event that comes behind it; none comes
+    /// behind the last. Stretches may be empty.
+    pub fn stretches(&self) -> impl Iterator<Item = (Range<usize>, Option<&Event>)> {
+        let events = self.events.iter();
+        let events = events.map(|placed| (placed.after as usize, Some(&placed.event)));
+        let mut from = 0;
+        events
+            .chain([(self.pages.len(), None)])
+            .map(move |(until, event)| {
+                let stretch = from..until.clamp(from, self.pages.len());
+                from = stretch.end;
+                (stretch, event)
+            })
     }
 
     /// The events' share of [`check`](Self::check): walks the records once beside them.

@@ -11,6 +11,7 @@
 //! of an interval in which mappings changed costs a walk of all mappings.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use tidemark_results::analysis::footprint::{Footprint, Interval, MappedRegion};
 use tidemark_trace::regions::{ANONYMOUS, HEAP, STACK};
@@ -94,14 +95,12 @@ impl Footprinter {
             self.clock.begin(block.process, block.time_start);
         }
         self.alive.insert(block.process);
-        let mut from = 0;
-        for placed in &block.events {
-            let until = (placed.after as usize).clamp(from, block.pages.len());
-            self.touch(block, &columns, from, until);
-            from = until;
-            self.happen(block.process, &placed.event);
+        for (stretch, event) in block.stretches() {
+            self.touch(block, &columns, stretch);
+            if let Some(event) = event {
+                self.happen(block.process, event);
+            }
         }
-        self.touch(block, &columns, from, block.pages.len());
         self.columns = columns;
     }
 
@@ -120,10 +119,10 @@ impl Footprinter {
         }
     }
 
-    /// Takes in the references of a block that stand `from` to before `until`.
-    fn touch(&mut self, block: &Block, columns: &Columns, from: usize, until: usize) {
+    /// Takes in a stretch of the references of a block.
+    fn touch(&mut self, block: &Block, columns: &Columns, stretch: Range<usize>) {
         let generation = self.places.generation();
-        for at in from..until {
+        for at in stretch {
             self.clock.pass(match self.unit {
                 TimeUnit::References => 1,
                 TimeUnit::Instructions | TimeUnit::Nanoseconds => u64::from(block.gaps[at]),
@@ -268,56 +267,12 @@ impl Footprinter {
 
 #[cfg(test)]
 mod tests {
-    use tidemark_trace::{Granularity, Kinds, Placed, Rights};
-
+    use super::super::testing::{block, header, map, start};
     use super::*;
 
-    fn map(start: u64, pages: u64, file: &str) -> Event {
-        Event::Map {
-            start,
-            pages,
-            rights: Rights::READ,
-            is_shared: false,
-            file: file.into(),
-            offset: 0,
-        }
-    }
-
-    fn block(process: u32, pages: &[u64], events: Vec<(u32, Event)>) -> Block {
-        let placed = |(after, event)| Placed {
-            after,
-            time: u64::from(after),
-            event,
-        };
-        Block {
-            process,
-            time_start: 0,
-            pages: pages.to_vec(),
-            kinds: vec![Kinds::LOAD.0; pages.len()],
-            gaps: vec![1; pages.len()],
-            events: events.into_iter().map(placed).collect(),
-        }
-    }
-
-    fn start(pid: u32, parent: u32) -> Event {
-        Event::Start {
-            pid,
-            parent,
-            program: "/bin/x".into(),
-        }
-    }
-
     fn footprint(blocks: &[Block], processes: usize, pieces: u64) -> Footprint {
-        let header = Header {
-            page_bytes: 4096,
-            granularity: Granularity::Exact,
-            time: TimeUnit::References,
-            source: String::new(),
-            command: vec![],
-            speed: None,
-        };
         let time = blocks.iter().map(|block| block.pages.len() as u64).sum();
-        let mut footprinter = Footprinter::new(&header, processes, time, (pieces, 0));
+        let mut footprinter = Footprinter::new(&header(), processes, time, (pieces, 0));
         blocks.iter().for_each(|block| footprinter.take(block));
         footprinter.finish()
     }

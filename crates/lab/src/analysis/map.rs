@@ -176,12 +176,10 @@ impl Mapper {
         if self.unit != TimeUnit::References {
             self.clock.begin(block.process, block.time_start);
         }
-        let mut from = 0;
-        for placed in &block.events {
-            let until = (placed.after as usize).clamp(from, block.pages.len());
-            records(self, block, from, until);
-            from = until;
-            if let Some(name) = self.places.happen(block.process, &placed.event) {
+        for (stretch, event) in block.stretches() {
+            records(self, block, stretch.start, stretch.end);
+            let Some(event) = event else { break };
+            if let Some(name) = self.places.happen(block.process, event) {
                 let mark = Mark {
                     time: self.clock.now,
                     process: block.process,
@@ -190,7 +188,6 @@ impl Mapper {
                 self.marks.push(mark);
             }
         }
-        records(self, block, from, block.pages.len());
     }
 
     /// Lets the time pass that records take.

@@ -48,6 +48,8 @@ pub mod simulate;
 mod slow;
 pub mod space_time;
 pub mod stack;
+#[cfg(test)]
+mod testing;
 pub mod visits;
 pub mod vmin;
 pub mod working_set;

@@ -10,6 +10,7 @@
 //! stack, and two ordered maps where mappings have changed since its page was used.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use tidemark_results::diff::RegionUse;
 use tidemark_trace::{Block, Header};
@@ -60,14 +61,12 @@ impl Portioner {
             self.stack.make_room(last);
             self.found.resize(last as usize + 1, (0, 0));
         }
-        let mut from = 0;
-        for placed in &block.events {
-            let until = (placed.after as usize).clamp(from, block.pages.len());
-            self.count(block, &columns, from, until);
-            from = until;
-            self.places.happen(block.process, &placed.event);
+        for (stretch, event) in block.stretches() {
+            self.count(block, &columns, stretch);
+            if let Some(event) = event {
+                self.places.happen(block.process, event);
+            }
         }
-        self.count(block, &columns, from, block.pages.len());
         self.handed += columns.pages.len() as u64;
         self.columns = columns;
     }
@@ -93,13 +92,13 @@ impl Portioner {
         regions
     }
 
-    /// Counts the references of the block that stand `from` to before `until`.
-    fn count(&mut self, block: &Block, columns: &Columns, from: usize, until: usize) {
+    /// Counts a stretch of the references of the block.
+    fn count(&mut self, block: &Block, columns: &Columns, stretch: Range<usize>) {
         let generation = self.places.generation();
         let departures = &columns.departures;
-        let first = self.handed + from as u64;
+        let first = self.handed + stretch.start as u64;
         let mut departed = departures.partition_point(|departure| departure.before < first);
-        for at in from..until {
+        for at in stretch {
             while let Some(departure) = departures.get(departed)
                 && departure.before <= self.handed + at as u64
             {
@@ -148,58 +147,13 @@ impl Portioner {
 
 #[cfg(test)]
 mod tests {
-    use tidemark_trace::{Event, Granularity, Placed, Rights, TimeUnit};
+    use tidemark_trace::Event;
 
     use super::super::reference_string::ReferenceString;
     use super::super::references::References;
     use super::super::stack::count_depths_of;
+    use super::super::testing::{block, header, map, start};
     use super::*;
-
-    fn header() -> Header {
-        Header {
-            page_bytes: 4096,
-            granularity: Granularity::Exact,
-            time: TimeUnit::References,
-            source: String::new(),
-            command: vec![],
-            speed: None,
-        }
-    }
-
-    fn map(start: u64, pages: u64, file: &str) -> Event {
-        Event::Map {
-            start,
-            pages,
-            rights: Rights::READ,
-            is_shared: false,
-            file: file.into(),
-            offset: 0,
-        }
-    }
-
-    fn block(process: u32, pages: &[u64], events: Vec<(u32, Event)>) -> Block {
-        let placed = |(after, event)| Placed {
-            after,
-            time: u64::from(after),
-            event,
-        };
-        Block {
-            process,
-            time_start: 0,
-            pages: pages.to_vec(),
-            kinds: vec![0; pages.len()],
-            gaps: vec![1; pages.len()],
-            events: events.into_iter().map(placed).collect(),
-        }
-    }
-
-    fn start(pid: u32, parent: u32) -> Event {
-        Event::Start {
-            pid,
-            parent,
-            program: "/bin/x".into(),
-        }
-    }
 
     fn portions(blocks: &[Block], processes: usize, sizes: &[u64]) -> Vec<RegionUse> {
         let mut portioner = Portioner::new(&header(), processes, sizes);

@@ -106,15 +106,16 @@ impl Study {
                 portrait.notes.push(note);
                 continue;
             }
-            let amount = |name: &str, value| Amount {
-                group: Group::WorkingSet,
-                name: name.into(),
-                at: Some(line.window),
-                unit: Unit::Pages,
-                value,
-            };
-            let both = [amount("mean", line.mean), amount("peak", line.peak as f64)];
-            portrait.amounts.extend(both);
+            let both = [("mean", line.mean), ("peak", line.peak as f64)];
+            portrait.amounts.extend(both.map(|(name, pages)| {
+                Amount::new(
+                    Group::WorkingSet,
+                    name,
+                    Some(line.window),
+                    Unit::Pages,
+                    pages,
+                )
+            }));
         }
     }
 
@@ -122,13 +123,13 @@ impl Study {
     fn note_misses(&self, named: Named, portrait: &mut Portrait) {
         let depths = self.depths(named);
         for point in stack_points(&depths, &portrait.sizes) {
-            portrait.amounts.push(Amount {
-                group: Group::Misses,
-                name: named.name().into(),
-                at: Some(point.pages),
-                unit: Unit::Count,
-                value: point.misses as f64,
-            });
+            portrait.amounts.push(Amount::new(
+                Group::Misses,
+                named.name(),
+                Some(point.pages),
+                Unit::Count,
+                point.misses as f64,
+            ));
         }
         let least = self.sight.pages_min;
         let mut sizes = spread(self.facts.footprint(), SPREAD);
@@ -143,13 +144,7 @@ impl Study {
         let Some(level) = phases.main_level() else {
             return vec![];
         };
-        let amount = |name: &str, unit, value| Amount {
-            group: Group::Phases,
-            name: name.into(),
-            at: None,
-            unit,
-            value,
-        };
+        let amount = |name, unit, value| Amount::new(Group::Phases, name, None, unit, value);
         vec![
             amount("phases", Unit::Count, level.phases.len() as f64),
             amount("time in phases", Unit::Share, level.share),

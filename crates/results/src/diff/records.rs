@@ -40,13 +40,7 @@ pub fn usual_sizes(pages: u64) -> Vec<u64> {
 
 /// The amounts that facts about a trace hold: memory, references and time.
 pub fn amounts_of(trace: &TraceFacts) -> Vec<Amount> {
-    let amount = |group, name: &str, unit, value: u64| Amount {
-        group,
-        name: name.into(),
-        at: None,
-        unit,
-        value: value as f64,
-    };
+    let amount = |group, name, unit, value| Amount::new(group, name, None, unit, value as f64);
     let mut amounts = vec![amount(Group::Memory, "touched", Unit::Pages, trace.pages)];
     if let Some(pages) = trace.pages_at_once {
         amounts.push(amount(Group::Memory, "at-once", Unit::Pages, pages));
@@ -86,13 +80,13 @@ pub fn of_curve(file: &str, record: &CurveRecord, sizes: &[u64]) -> Portrait {
                 continue;
             };
             is_interpolated |= !is_point;
-            amounts.push(Amount {
-                group: Group::Misses,
-                name: curve.policy.clone(),
-                at: Some(size),
-                unit: Unit::Count,
-                value: misses.round(),
-            });
+            amounts.push(Amount::new(
+                Group::Misses,
+                &curve.policy,
+                Some(size),
+                Unit::Count,
+                misses.round(),
+            ));
         }
     }
     amounts.extend(needs_of(record));
@@ -113,13 +107,7 @@ pub fn of_curve(file: &str, record: &CurveRecord, sizes: &[u64]) -> Portrait {
 
 /// The portrait of the statistics of a run: what a comparison has of it.
 pub fn of_run(file: &str, record: &RunRecord) -> Portrait {
-    let amount = |group, name: &str, unit, value| Amount {
-        group,
-        name: name.into(),
-        at: None,
-        unit,
-        value,
-    };
+    let amount = |group, name, unit, value| Amount::new(group, name, None, unit, value);
     let counts = Counts::of_live(&record.total, record.total.frames_peak, PAGE_BYTES);
     let processes = record.processes.len() as u64 + record.others.processes;
     let mut amounts = vec![
@@ -171,13 +159,9 @@ pub fn of_bench(file: &str, text: &str) -> Result<Portrait, String> {
     let mut amounts = vec![];
     for contender in &bench.contenders {
         let mut push = |name: &str, unit, value: Option<f64>| {
-            amounts.extend(value.map(|value| Amount {
-                group: Group::Contenders,
-                name: format!("{}, {name}", contender.name),
-                at: None,
-                unit,
-                value,
-            }));
+            let name = format!("{}, {name}", contender.name);
+            let amount = |value| Amount::new(Group::Contenders, &name, None, unit, value);
+            amounts.extend(value.map(amount));
         };
         let count = |value: Option<u64>| value.map(|value| value as f64);
         push("elapsed", Unit::Seconds, Some(contender.elapsed_s));
@@ -217,12 +201,9 @@ fn misses_at(curve: &Curve, pages: u64) -> Option<(f64, bool)> {
 }
 
 fn needs_of(record: &CurveRecord) -> Vec<Amount> {
-    let amount = |name: &str, percent: f64, pages: u64| Amount {
-        group: Group::Needs,
-        name: name.into(),
-        at: Some(percent.round() as u64),
-        unit: Unit::Pages,
-        value: pages as f64,
+    let amount = |name: &str, percent: f64, pages: u64| {
+        let at = Some(percent.round() as u64);
+        Amount::new(Group::Needs, name, at, Unit::Pages, pages as f64)
     };
     let ideal = record.needs.iter();
     let ideal = ideal.map(|need| amount(&need.policy, need.slowdown_percent_max, need.pages));

@@ -1,5 +1,6 @@
-use tidemark_trace::{Event, Placed, Rights};
+use tidemark_trace::{Event, Placed};
 
+use super::super::testing;
 use super::*;
 
 const LOAD: u8 = Kinds::LOAD.0;
@@ -16,15 +17,7 @@ fn block(process: u32, pages: &[u64]) -> Block {
 }
 
 fn mapping(after: u32, start: u64, pages: u64, file: &str) -> Placed {
-    let event = Event::Map {
-        start,
-        pages,
-        rights: Rights::READ,
-        is_shared: false,
-        file: file.into(),
-        offset: 0,
-    };
-    placed(after, event)
+    placed(after, testing::map(start, pages, file))
 }
 
 fn placed(after: u32, event: Event) -> Placed {
