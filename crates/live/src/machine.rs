@@ -120,6 +120,9 @@ pub struct LiveMachine {
     pages: Pagemap,
     pool: Pool,
     slots: Column<Slot>,
+    /// For each frame the sum of what the page's pager holds, or of what was last asked about.
+    /// Where pages are compressed hardly any has one, and the table takes no memory.
+    sums: Column<u128>,
     entering: Vec<FrameId>,
     leaving: Vec<FrameId>,
     deferred: Vec<FrameId>,
@@ -142,8 +145,6 @@ pub struct LiveMachine {
 struct Slot {
     /// The address at which the page stands or will stand in the program, unless unmapped.
     at: VirtPage,
-    /// The sum of what the page's pager holds, or of what was last asked about.
-    sum: u128,
     /// The number of times that an enter was tried in vain because nothing is registered there.
     tries: u16,
     standing: Standing,
@@ -200,7 +201,6 @@ impl LiveMachine {
         let witness = register().map_err(wrong)?;
         let slot = Slot {
             at: NOWHERE,
-            sum: ZERO_SUM,
             tries: 0,
             standing: Standing::Unmapped,
             contents: Contents::Hole,
@@ -217,6 +217,7 @@ impl LiveMachine {
             pages,
             pool,
             slots: Column::new(slot, frames as usize),
+            sums: Column::new(ZERO_SUM, frames as usize),
             entering: Vec::with_capacity(64),
             leaving: Vec::with_capacity(64),
             deferred: Vec::with_capacity(64),
@@ -343,8 +344,8 @@ impl LiveMachine {
 
     /// Sets the sum of what the pager of the page in `frame` holds, which are its contents now.
     pub fn set_sum(&mut self, frame: FrameId, sum: u128) {
+        self.keep_sum(frame, sum);
         let slot = self.unmapped(frame);
-        slot.sum = sum;
         slot.is_sum_current = true;
         slot.is_unsaved = false;
     }
@@ -354,7 +355,7 @@ impl LiveMachine {
         let slot = *self.unmapped(frame);
         match slot.contents {
             Contents::Hole | Contents::Zeros => true,
-            Contents::Bytes if slot.is_sum_current => slot.sum == ZERO_SUM,
+            Contents::Bytes if slot.is_sum_current => self.sums[frame.index()] == ZERO_SUM,
             Contents::Bytes => self.pool.is_zero(frame),
         }
     }
@@ -364,7 +365,7 @@ impl LiveMachine {
         let slot = *self.unmapped(frame);
         match slot.contents {
             Contents::Hole | Contents::Zeros => ZERO_SUM,
-            Contents::Bytes if slot.is_sum_current => slot.sum,
+            Contents::Bytes if slot.is_sum_current => self.sums[frame.index()],
             Contents::Bytes => self.pool.sum(frame),
         }
     }
@@ -494,6 +495,13 @@ impl LiveMachine {
         self.slots[frame.index()].contents == Contents::Hole
     }
 
+    /// Writes a sum down. What is not written takes no memory.
+    fn keep_sum(&mut self, frame: FrameId, sum: u128) {
+        if self.sums[frame.index()] != sum {
+            self.sums[frame.index()] = sum;
+        }
+    }
+
     /// The entry of a frame that must not be mapped.
     fn unmapped(&mut self, frame: FrameId) -> &mut Slot {
         let slot = &mut self.slots[frame.index()];
@@ -605,8 +613,8 @@ impl Machine for LiveMachine {
 
     fn zero(&mut self, frame: FrameId) {
         self.empty_slots();
+        self.keep_sum(frame, ZERO_SUM);
         let slot = self.writable(frame);
-        slot.sum = ZERO_SUM;
         slot.is_sum_current = true;
         slot.is_unsaved = false;
         slot.was_entered = false;
@@ -625,8 +633,8 @@ impl Machine for LiveMachine {
         if self.prepare(&[to]).is_ok() {
             self.pool.copy(from, to);
         }
+        self.keep_sum(to, ZERO_SUM);
         let slot = self.unmapped(to);
-        slot.sum = ZERO_SUM;
         slot.is_unsaved = false;
         slot.was_entered = false;
         if let Some(at) = stood_at {
@@ -637,11 +645,11 @@ impl Machine for LiveMachine {
     fn adopt(&mut self, _: SpaceId, at: VirtPage, frame: FrameId) {
         self.writable(frame);
         self.queue_drop(frame);
+        self.keep_sum(frame, ZERO_SUM);
         let slot = &mut self.slots[frame.index()];
         slot.at = at;
         slot.standing = Standing::Mapped;
         slot.was_entered = true;
-        slot.sum = ZERO_SUM;
         slot.is_sum_current = false;
         slot.is_unsaved = false;
     }
@@ -718,16 +726,15 @@ impl PageBits for LiveMachine {
         if slot.is_unsaved {
             return Modification::Possible;
         }
-        if self.skips_sums && slot.sum == ZERO_SUM && !self.is_zero(frame) {
+        if self.skips_sums && self.sums[frame.index()] == ZERO_SUM && !self.is_zero(frame) {
             // A page that no pager holds takes no sum to find out about.
             self.forget_sum(frame);
             return Modification::Written;
         }
         let sum = self.sum(frame);
-        let slot = &mut self.slots[frame.index()];
-        let is_different = sum != slot.sum;
-        slot.sum = sum;
-        slot.is_sum_current = true;
+        let is_different = sum != self.sums[frame.index()];
+        self.keep_sum(frame, sum);
+        self.slots[frame.index()].is_sum_current = true;
         match is_different {
             true => Modification::Written,
             false if self.is_suspicious && was_entered => Modification::Possible,

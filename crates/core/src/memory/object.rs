@@ -21,7 +21,8 @@ use alloc::vec::Vec;
 
 use crate::id::{FrameId, ObjectId, PageId, PagerId, SlotId, SpaceId};
 
-const LEAF: u64 = 512;
+/// Pages of a leaf: most objects' pages are in stretches that are not much longer.
+const LEAF: u64 = 128;
 const NONE: u32 = u32::MAX;
 
 /// The part that keeps an object's contents when they are not in memory.

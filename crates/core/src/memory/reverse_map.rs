@@ -1,8 +1,9 @@
 //! The reverse map: from a frame to the places where programs may reach it.
 //!
-//! A single mapping is stored directly in the frame's entry; only a page that several programs
-//! share gets a chain. (Linux 2.5.4x `mm/rmap.c`, the direct-pointer optimisation: without it,
-//! reverse maps were feared to triple the memory of page tables.) The memory of chains is counted.
+//! A single mapping is stored directly in the frame's entry, one word; only a page that several
+//! programs share gets a chain, or one whose numbers need more bits. (Linux 2.5.4x
+//! `mm/rmap.c`, the direct-pointer optimisation: without it, reverse maps were feared to triple the
+//! memory of page tables.) The memory of chains is counted.
 //!
 //! An entry says where a frame *may* be mapped: the machine, or a policy that unmapped a page to
 //! see whether it is used, is free to have removed the translation itself.
@@ -20,11 +21,48 @@ use crate::memory::page_tables::Standing;
 
 const NONE: u32 = u32::MAX;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Bits of a packed entry for the page of a direct mapping, and for its space behind them.
+const PAGE_BITS: u32 = 51;
+const SPACE_BITS: u32 = 12;
+/// The highest bit of a packed entry says that a chain begins there.
+const IS_CHAIN: u64 = 1 << 63;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Head {
     Unmapped,
     Direct(SpaceId, VirtPage),
     Chain(u32),
+}
+
+/// A head in one word: there is one for each frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Packed(u64);
+
+impl Packed {
+    const UNMAPPED: Packed = Packed(u64::MAX);
+
+    /// The packed head, unless it is a direct mapping whose numbers are too large.
+    fn pack(head: Head) -> Option<Packed> {
+        match head {
+            Head::Unmapped => Some(Packed::UNMAPPED),
+            Head::Direct(space, at) => {
+                let fits = space.0 < 1 << SPACE_BITS && at.0 < 1 << PAGE_BITS;
+                fits.then_some(Packed(u64::from(space.0) << PAGE_BITS | at.0))
+            }
+            Head::Chain(first) => Some(Packed(IS_CHAIN | u64::from(first))),
+        }
+    }
+
+    fn unpack(self) -> Head {
+        if self == Packed::UNMAPPED {
+            Head::Unmapped
+        } else if self.0 & IS_CHAIN != 0 {
+            Head::Chain(self.0 as u32)
+        } else {
+            let page = self.0 & ((1 << PAGE_BITS) - 1);
+            Head::Direct(SpaceId((self.0 >> PAGE_BITS) as u32), VirtPage(page))
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -36,7 +74,7 @@ struct Link {
 
 /// The mappings of each frame.
 pub struct ReverseMap {
-    heads: Column<Head>,
+    heads: Column<Packed>,
     links: Vec<Link>,
     spare: u32,
     links_used: u32,
@@ -47,7 +85,7 @@ pub struct ReverseMap {
 impl ReverseMap {
     /// An empty map for `frames` frames.
     pub fn new(frames: usize) -> ReverseMap {
-        let heads = Column::new(Head::Unmapped, frames);
+        let heads = Column::new(Packed::UNMAPPED, frames);
         ReverseMap {
             heads,
             links: Vec::new(),
@@ -60,7 +98,7 @@ impl ReverseMap {
 
     /// Keeps the mappings in the order of addresses too, from now on. Needs an empty map.
     pub fn keep_standing(&mut self) {
-        assert!(self.heads.iter().all(|&head| head == Head::Unmapped));
+        assert!(self.heads.iter().all(|&head| head == Packed::UNMAPPED));
         self.standing = Some(Standing::new(self.heads.len()));
     }
 
@@ -69,16 +107,18 @@ impl ReverseMap {
         if let Some(standing) = &mut self.standing {
             standing.insert(frame, space, at);
         }
-        match self.heads[frame.index()] {
-            Head::Unmapped => self.heads[frame.index()] = Head::Direct(space, at),
+        match self.head(frame) {
+            Head::Unmapped => self.set_head(frame, Head::Direct(space, at)),
             Head::Direct(other, place) if (other, place) == (space, at) => {}
             Head::Direct(other, place) => {
                 let tail = self.take_link(other, place, NONE);
-                self.heads[frame.index()] = Head::Chain(self.take_link(space, at, tail));
+                let chain = Head::Chain(self.take_link(space, at, tail));
+                self.set_head(frame, chain);
             }
             Head::Chain(first) => {
                 if !self.iter(frame).any(|mapping| mapping == (space, at)) {
-                    self.heads[frame.index()] = Head::Chain(self.take_link(space, at, first));
+                    let chain = Head::Chain(self.take_link(space, at, first));
+                    self.set_head(frame, chain);
                 }
             }
         }
@@ -87,9 +127,9 @@ impl ReverseMap {
     /// Removes one mapping. Says whether it was there.
     pub fn remove(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) -> bool {
         self.fell(frame, space, at);
-        match self.heads[frame.index()] {
+        match self.head(frame) {
             Head::Direct(other, place) if (other, place) == (space, at) => {
-                self.heads[frame.index()] = Head::Unmapped;
+                self.set_head(frame, Head::Unmapped);
                 true
             }
             Head::Unmapped | Head::Direct(..) => false,
@@ -108,7 +148,7 @@ impl ReverseMap {
             }
             self.standing = Some(standing);
         }
-        if let Head::Chain(first) = self.heads[frame.index()] {
+        if let Head::Chain(first) = self.head(frame) {
             let mut at = first;
             while at != NONE {
                 let next = self.links[at as usize].next;
@@ -116,7 +156,7 @@ impl ReverseMap {
                 at = next;
             }
         }
-        self.heads[frame.index()] = Head::Unmapped;
+        self.set_head(frame, Head::Unmapped);
     }
 
     /// Takes one mapping from those that stand: a policy has removed it, and whoever touches it
@@ -141,7 +181,7 @@ impl ReverseMap {
 
     /// The places where `frame` may be mapped.
     pub fn iter(&self, frame: FrameId) -> impl Iterator<Item = (SpaceId, VirtPage)> + '_ {
-        let (direct, mut at) = match self.heads[frame.index()] {
+        let (direct, mut at) = match self.head(frame) {
             Head::Unmapped => (None, NONE),
             Head::Direct(space, place) => (Some((space, place)), NONE),
             Head::Chain(first) => (None, first),
@@ -169,7 +209,7 @@ impl ReverseMap {
             let link = self.links[here as usize];
             if (link.space, link.at) == (space, at) {
                 match before {
-                    NONE => self.heads[frame.index()] = Head::Chain(link.next),
+                    NONE => self.set_head(frame, Head::Chain(link.next)),
                     before => self.links[before as usize].next = link.next,
                 }
                 self.give_link(here);
@@ -183,16 +223,30 @@ impl ReverseMap {
 
     /// Turns a chain of one back into a direct entry.
     fn shorten(&mut self, frame: FrameId) {
-        let Head::Chain(first) = self.heads[frame.index()] else {
+        let Head::Chain(first) = self.head(frame) else {
             return;
         };
         if first == NONE {
-            self.heads[frame.index()] = Head::Unmapped;
+            self.set_head(frame, Head::Unmapped);
         } else if self.links[first as usize].next == NONE {
             let Link { space, at, .. } = self.links[first as usize];
             self.give_link(first);
-            self.heads[frame.index()] = Head::Direct(space, at);
+            self.set_head(frame, Head::Direct(space, at));
         }
+    }
+
+    fn head(&self, frame: FrameId) -> Head {
+        self.heads[frame.index()].unpack()
+    }
+
+    fn set_head(&mut self, frame: FrameId, head: Head) {
+        let packed = Packed::pack(head).unwrap_or_else(|| {
+            let Head::Direct(space, at) = head else {
+                unreachable!("a chain's number fits");
+            };
+            Packed(IS_CHAIN | u64::from(self.take_link(space, at, NONE)))
+        });
+        self.heads[frame.index()] = packed;
     }
 
     fn take_link(&mut self, space: SpaceId, at: VirtPage, next: u32) -> u32 {
@@ -219,6 +273,24 @@ impl ReverseMap {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mapping_of_any_number_is_found_and_removed() {
+        let mut map = ReverseMap::new(1);
+        let frame = FrameId(0);
+        for space in [0, 1, (1 << SPACE_BITS) - 1, 1 << SPACE_BITS, u32::MAX] {
+            for at in [0, (1 << PAGE_BITS) - 1, 1 << PAGE_BITS, u64::MAX] {
+                let place = (SpaceId(space), VirtPage(at));
+                map.insert(frame, place.0, place.1);
+                assert_eq!(map.iter(frame).collect::<Vec<_>>(), [place]);
+                map.insert(frame, SpaceId(7), VirtPage(7));
+                assert_eq!(map.iter(frame).count(), 2);
+                assert!(map.remove(frame, SpaceId(7), VirtPage(7)));
+                assert!(map.remove(frame, place.0, place.1));
+                assert_eq!((map.iter(frame).count(), map.chain_bytes().0), (0, 0));
+            }
+        }
+    }
 
     #[test]
     fn a_chain_grows_from_a_direct_entry_and_shrinks_back() {

@@ -50,7 +50,7 @@ pub trait Slots: Send {
 /// in use, so that there are runs of free ones, ...
 const SPREAD: u64 = 2;
 /// ... and so many more.
-const SPREAD_LEAST: u64 = 8 << 10;
+const SPREAD_LEAST: u64 = 2 << 10;
 
 /// The number of slots among which free ones are looked for, if so many are in use: each that was
 /// ever used costs memory in tables.

@@ -92,6 +92,16 @@ impl Waiting {
         self.arrived.len()
     }
 
+    /// Takes the fault that has been there longest. An empty queue begins at its start again: it
+    /// would else go through all of the memory that it is given for a freeze.
+    fn next_arrived(&mut self) -> Option<Arrival> {
+        let next = self.arrived.pop_front();
+        if self.arrived.is_empty() {
+            self.arrived.clear();
+        }
+        next
+    }
+
     /// Returns true if the faults of one more read need no memory.
     pub(super) fn has_room(&self) -> bool {
         self.arrived.len() + MESSAGES_MAX <= self.arrived.capacity()
@@ -129,7 +139,7 @@ impl Engine {
     pub(super) fn serve_arrived(&mut self, serve: fn(&mut Engine, Arrival)) {
         // As many as there are now: what must wait is put at the end again.
         for _ in 0..self.waiting.requeue_all() {
-            let Some(arrival) = self.waiting.arrived.pop_front() else {
+            let Some(arrival) = self.waiting.next_arrived() else {
                 break;
             };
             self.place.note_fault(arrival.thread);
@@ -373,6 +383,19 @@ mod tests {
         }
         assert_eq!(waiting.arrived.capacity(), capacity);
         assert!(waiting.arrived.len() + 2 * MESSAGES_MAX > ARRIVED_MAX);
+    }
+
+    #[test]
+    fn faults_that_come_one_by_one_use_the_same_memory() {
+        let mut waiting = Waiting::default();
+        waiting.requeue_all();
+        let mut place_of_next = || {
+            waiting.arrive(fault(0, 0x1000));
+            let place = std::ptr::from_ref(&waiting.arrived[0]);
+            waiting.next_arrived().expect("it has arrived");
+            place
+        };
+        assert_eq!(place_of_next(), place_of_next());
     }
 
     #[test]

@@ -160,10 +160,10 @@ impl SwapStore {
     /// compressed the next time it leaves.
     pub(super) fn keep_sum(&self, slot: SlotId, frame: FrameId, machine: &mut LiveMachine) {
         let sum = self.sums[slot.0 as usize];
-        machine.set_sum(frame, sum);
         let compressed = self.compressed.as_ref().filter(|_| sum != ZERO_SUM);
-        if compressed.is_some_and(|it| it.wants(slot)) {
-            machine.forget_sum(frame);
+        match compressed.is_some_and(|it| it.wants(slot)) {
+            true => machine.forget_sum(frame),
+            false => machine.set_sum(frame, sum),
         }
     }
 
