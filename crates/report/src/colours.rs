@@ -76,11 +76,6 @@ const STOPS: [Rgb; 9] = [
     [250, 230, 36],
 ];
 
-/// Writes a colour as CSS and SVG have it.
-pub fn hex(colour: Rgb) -> String {
-    format!("#{:02x}{:02x}{:02x}", colour[0], colour[1], colour[2])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -33,11 +33,6 @@ impl Vm {
         self.transfers.get(ticket).frames()
     }
 
-    /// The faults that wait for a request that has not been answered.
-    pub fn faults_of(&self, ticket: Ticket) -> &[Fault] {
-        self.transfers.get(ticket).waiters()
-    }
-
     /// Takes in the answer to a request.
     ///
     /// Work: its pages, the faults that waited for them, and at most one round of reclaim for those

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, RawDir};
-use rustix::thread::{CpuSet, Pid, UnshareFlags};
+use rustix::thread::{CpuSet, Pid};
 
 use super::memory::Mapping;
 use super::{Errno, PAGE, futex, program};
@@ -89,14 +89,6 @@ pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: `before` was filled in above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
     value
-}
-
-/// Gives the calling thread a file table of its own and closes everything in it but `keep`.
-pub fn own_file_table(keep: &[std::os::fd::RawFd]) -> Result<(), Errno> {
-    // SAFETY: only the calling thread's view changes; its `OwnedFd`s are those in `keep`, since
-    // the engine opens its files after this.
-    unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES)? };
-    close_all_but(keep)
 }
 
 /// Closes everything in the calling thread's file table, which is its own, but `keep`.
@@ -483,6 +475,8 @@ extern "C" fn enter(argument: *mut std::ffi::c_void) -> *mut std::ffi::c_void {
 mod tests {
     use std::os::fd::AsRawFd;
 
+    use rustix::thread::UnshareFlags;
+
     use super::*;
     use crate::sys::{memory, socket};
 
@@ -520,7 +514,9 @@ mod tests {
         let (ours, theirs) = socket::pair().unwrap();
         let kept = theirs.as_raw_fd();
         let body = move || {
-            own_file_table(&[kept]).unwrap();
+            // SAFETY: only this thread's view changes; it has opened nothing.
+            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::FILES).unwrap() };
+            close_all_but(&[kept]).unwrap();
             let mut fds = Vec::new();
             for fd in 0..1024 {
                 // SAFETY: asks about a number, open or not.

@@ -101,11 +101,6 @@ impl MapRecord {
         }
         text
     }
-
-    /// The number of rows of all regions together.
-    pub fn row_count(&self) -> usize {
-        self.regions.iter().map(|region| region.rows.len()).sum()
-    }
 }
 
 impl Region {
