@@ -5,8 +5,8 @@
 //! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it),
 //! [`places`] (what nobody names, and what too many do), [`outputs`] (where the command opens files
 //! for its user), [`cycles`] (files that import each other in circles), [`comments`] (how
-//! documentation begins), [`dependencies`] (what nothing uses) and [`versions`] (the oldest
-//! compiler). `make check` runs them all, and so does a test.
+//! documentation begins), [`links`] (where links of pages lead), [`dependencies`] (what nothing
+//! uses) and [`versions`] (the oldest compiler). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
@@ -19,6 +19,7 @@ pub mod cycles;
 pub mod dependencies;
 pub mod finding;
 pub mod layers;
+pub mod links;
 pub mod names;
 pub mod outputs;
 pub mod places;
@@ -43,6 +44,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         outputs::check,
         cycles::check,
         comments::check,
+        links::check,
         dependencies::check,
         versions::check,
     ];

@@ -1,6 +1,6 @@
 //! The workspace as the rules see it: every text file that git would track, in order of path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -11,6 +11,8 @@ const SKIPPED: [&str; 5] = [".git", "target", "out", "__pycache__", "corpus"];
 #[derive(Default)]
 pub struct Tree {
     files: BTreeMap<String, String>,
+    /// Pictures and links: there, but no text to be checked.
+    others: BTreeSet<String>,
 }
 
 impl Tree {
@@ -34,7 +36,17 @@ impl Tree {
         self.files.get(path).map(String::as_str)
     }
 
-    /// Every file, in order of path.
+    /// Returns true if there is a file of any kind at `path`, or a folder with one.
+    pub fn has(&self, path: &str) -> bool {
+        let folder = format!("{path}/");
+        let is_in = |found: Option<&String>| found.is_some_and(|at| at.starts_with(&folder));
+        self.files.contains_key(path)
+            || self.others.contains(path)
+            || is_in(self.files.range(folder.clone()..).next().map(|(at, _)| at))
+            || is_in(self.others.range(folder.clone()..).next())
+    }
+
+    /// Every file of text, in order of path.
     pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
         self.files
             .iter()
@@ -73,10 +85,13 @@ impl Tree {
             if kind.is_dir() {
                 self.read_folder(&entry.path(), &at)?;
             } else if kind.is_file() {
-                // What is not UTF-8 is a picture or the like, and no rule speaks of it.
-                if let Ok(text) = String::from_utf8(std::fs::read(entry.path())?) {
-                    self.files.insert(at, text);
+                // What is not UTF-8 is a picture or the like, whose contents no rule speaks of.
+                match String::from_utf8(std::fs::read(entry.path())?) {
+                    Ok(text) => drop(self.files.insert(at, text)),
+                    Err(_) => drop(self.others.insert(at)),
                 }
+            } else {
+                self.others.insert(at);
             }
         }
         Ok(())
