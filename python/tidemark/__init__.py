@@ -16,8 +16,9 @@ True
 - `replay` runs recorded programs on whole memory systems, which `systems` lists; `compare` sets such
   a prediction beside what the program does live, by the installed command.
 - `generate` and `golden` make synthetic references; `policies` lists the page replacement policies.
+- `memory_limit`, `zeros` and `Engine` make arrays that are larger than the memory they may use.
 
-Sizes are in pages. Times are *virtual*: in instructions, references or nanoseconds of the process,
+Sizes are in pages, those of arrays in bytes. Times are *virtual*: in instructions, references or nanoseconds of the process,
 whichever the trace counts. Columns are read-only arrays that own their memory; nothing is copied
 on the way into Python. What takes time runs on every processor and lets other Python threads run.
 A file that can't be used is a `ValueError` or an `OSError` with one line that says why.
@@ -36,6 +37,7 @@ from tidemark._commands import Comparison, Recording, compare, record
 from tidemark._curves import Curve, Curves, Knee, Knob, Policy, curve, policies
 from tidemark._made import generate, golden
 from tidemark._references import References, Source, load
+from tidemark._regions import Engine, Statistics, advise, empty, memory_limit, prefetch, zeros
 from tidemark._replays import Replays, System, replay, systems
 from tidemark._tidemark import __version__
 from tidemark._traces import Events, Info, Kinds, Trace, info, read, write
@@ -44,6 +46,7 @@ __all__ = [
     "Comparison",
     "Curve",
     "Curves",
+    "Engine",
     "Events",
     "Info",
     "Kinds",
@@ -57,23 +60,29 @@ __all__ = [
     "Replays",
     "Residence",
     "Source",
+    "Statistics",
     "System",
     "Table",
     "Trace",
     "__version__",
+    "advise",
     "compare",
     "curve",
+    "empty",
     "generate",
     "golden",
     "info",
     "load",
+    "memory_limit",
     "needed",
     "phases",
     "policies",
+    "prefetch",
     "read",
     "record",
     "replay",
     "systems",
     "working_set",
     "write",
+    "zeros",
 ]

@@ -6,7 +6,9 @@ from tidemark._columns import F64, U8, U32, U64
 
 __all__ = [
     "Columns",
+    "Engine",
     "References",
+    "Region",
     "Summary",
     "__version__",
     "count_faults",
@@ -23,6 +25,7 @@ __all__ = [
     "need_fixed",
     "need_variable",
     "number",
+    "parse_size",
     "read",
     "replay",
     "restore",
@@ -174,3 +177,19 @@ def generate_pattern(
     micromodel: str,
 ) -> U64: ...
 def generate_golden(name: str) -> tuple[U64, int]: ...
+@final
+class Engine:
+    def __new__(cls, memory: int, policy: str, swap_folder: str, swap: int) -> Engine: ...
+    def zeros(self, bytes: int) -> Region: ...
+    @property
+    def memory(self) -> int: ...
+    def statistics(self) -> list[tuple[str, int]]: ...
+
+@final
+class Region:
+    @property
+    def address(self) -> int: ...
+    def advise(self, start: int, end: int, advice: str) -> None: ...
+    def prefetch(self, start: int, end: int) -> None: ...
+
+def parse_size(name: str, text: str) -> int: ...

@@ -410,6 +410,12 @@ impl LiveMachine {
         self.settle();
     }
 
+    /// Leaves the frames out of forked children, which have no engine then.
+    pub fn hide_from_children(&self) -> Result<(), Errno> {
+        self.pool.hide_from_children()?;
+        self.tip.hide_from_children()
+    }
+
     /// The pool.
     pub fn pool(&self) -> &Pool {
         &self.pool

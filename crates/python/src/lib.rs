@@ -4,11 +4,11 @@
 //! The Python half names the columns and checks nothing twice. [`trace`] reads and writes files,
 //! [`events`] lists what happened in them, [`references`] loads them for the analyses, [`curve`],
 //! [`sets`] and [`phases`] run those, [`replay`] runs traces on memory systems, [`generate`] makes
-//! references up.
+//! references up, [`regions`] has memory for arrays.
 //!
 //! # Invariants
 //! 1. A column is made once and belongs to its array from then on; nobody can write to it.
-//! 2. Nothing that takes time keeps Python from running ([`pool`]), and no Python runs inside.
+//! 2. No analysis that takes time keeps Python from running ([`pool`]), and no Python runs inside.
 //! 3. What is wrong with a file or an argument is an exception with one line ([`exceptions`]).
 
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ mod generate;
 mod phases;
 mod pool;
 mod references;
+mod regions;
 mod replay;
 mod sets;
 mod trace;
@@ -36,6 +37,8 @@ mod _tidemark {
     use super::phases::find_phases;
     #[pymodule_export]
     use super::references::{References, load, number, restore};
+    #[pymodule_export]
+    use super::regions::{Engine, Region, parse_size};
     #[pymodule_export]
     use super::replay::{describe_systems, replay};
     #[pymodule_export]

@@ -63,12 +63,16 @@ const MAY_SEE: &[(&str, &[&str])] = &[
         ],
     ),
     ("shim", &["core", "live"]),
+    ("regions", &["core", "plugin", "live"]),
     ("pool", &[]),
     ("outputs", &["results"]),
     ("emulator", &["parts", "results", "vmufat"]),
     ("report", &["results"]),
     ("tui", &["results"]),
-    ("python", &["core", "trace", "results", "lab", "live"]),
+    (
+        "python",
+        &["core", "trace", "results", "lab", "live", "regions"],
+    ),
     (
         "cli",
         &[

@@ -192,6 +192,11 @@ impl Mapping {
         unsafe { self.start.as_ptr().add(offset).write_volatile(value) };
     }
 
+    /// Leaves the mapping out of forked children: its addresses are not mapped there.
+    pub fn hide_from_children(&self) -> Result<(), Errno> {
+        self.advise(Advice::LinuxDontFork)
+    }
+
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
         // SAFETY: the range is exactly this mapping; `&mut self` lets go of the contents where the
         // advice does.

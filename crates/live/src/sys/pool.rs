@@ -43,6 +43,11 @@ impl Pool {
         })
     }
 
+    /// Leaves the pool out of forked children.
+    pub fn hide_from_children(&self) -> Result<(), Errno> {
+        self.slots.hide_from_children()
+    }
+
     /// The number of frames of the pool.
     pub fn frames(&self) -> u32 {
         self.frames

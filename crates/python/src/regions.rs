@@ -1,0 +1,119 @@
+//! Memory regions for arrays that are larger than the memory they may use.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use tidemark_regions::{Advice, Error};
+use tidemark_results::quantity;
+
+use crate::exceptions::of_argument;
+
+/// The engine: a limit of memory, a policy, and a swap file.
+#[pyclass(frozen, name = "Engine")]
+pub struct Engine(tidemark_regions::Engine);
+
+/// Memory that an engine manages.
+#[pyclass(frozen, name = "Region")]
+pub struct Region {
+    region: Mutex<tidemark_regions::Region>,
+    address: usize,
+}
+
+#[pymethods]
+impl Engine {
+    #[new]
+    fn new(memory: u64, policy: &str, swap_folder: PathBuf, swap: u64) -> PyResult<Engine> {
+        let settings = tidemark_regions::Engine::builder().memory(memory);
+        let settings = settings.policy(policy).swap_folder(&swap_folder);
+        settings
+            .swap_bytes(swap)
+            .start()
+            .map(Engine)
+            .map_err(|error| of_regions(&error))
+    }
+
+    fn zeros(&self, bytes: u64) -> PyResult<Region> {
+        let region = self.0.zeros(bytes).map_err(|error| of_regions(&error))?;
+        Ok(Region {
+            address: region.address(),
+            region: Mutex::new(region),
+        })
+    }
+
+    /// The most memory of all regions together, in bytes.
+    #[getter]
+    fn memory(&self) -> u64 {
+        self.0.memory_bytes()
+    }
+
+    /// The counts so far, each with its name.
+    fn statistics(&self) -> PyResult<Vec<(&'static str, u64)>> {
+        let counted = self.0.statistics().map_err(|error| of_regions(&error))?;
+        Ok(vec![
+            ("faults", counted.faults),
+            ("page_ins", counted.page_ins),
+            ("page_outs", counted.page_outs),
+            ("zero_fills", counted.zero_fills),
+            ("soft_faults", counted.soft_faults),
+            ("resident_bytes", counted.resident_bytes),
+            ("region_bytes", counted.region_bytes),
+        ])
+    }
+}
+
+#[pymethods]
+impl Region {
+    /// The address of the first byte.
+    #[getter]
+    fn address(&self) -> usize {
+        self.address
+    }
+
+    fn advise(&self, start: usize, end: usize, advice: &str) -> PyResult<()> {
+        let advice = match advice {
+            "normal" => Advice::Normal,
+            "sequential" => Advice::Sequential,
+            "reverse" => Advice::Reverse,
+            "random" => Advice::Random,
+            _ => {
+                let needs = "normal, sequential, reverse or random";
+                return Err(of_argument("advice", format!("`{advice}`"), needs));
+            }
+        };
+        self.with(|region| region.advise(start..end, advice))
+    }
+
+    fn prefetch(&self, start: usize, end: usize) -> PyResult<()> {
+        self.with(|region| region.prefetch(start..end))
+    }
+}
+
+impl Region {
+    fn with(
+        &self,
+        body: impl FnOnce(&tidemark_regions::Region) -> Result<(), Error>,
+    ) -> PyResult<()> {
+        let region = self.region.lock().unwrap_or_else(PoisonError::into_inner);
+        body(&region).map_err(|error| of_regions(&error))
+    }
+}
+
+/// The bytes that a text like `64M` names.
+#[pyfunction]
+pub fn parse_size(name: &str, text: &str) -> PyResult<u64> {
+    quantity::parse(name, text).map_err(|refusal| PyValueError::new_err(refusal.to_string()))
+}
+
+fn of_regions(error: &Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Size { .. } | Error::Policy { .. } | Error::Empty | Error::Range { .. } => {
+            PyValueError::new_err(text)
+        }
+        Error::TooLarge { .. } => pyo3::exceptions::PyMemoryError::new_err(text),
+        Error::Swap { .. } | Error::Machine(_) | Error::Call { .. } => PyOSError::new_err(text),
+        Error::Forked => PyRuntimeError::new_err(text),
+    }
+}

@@ -1,0 +1,156 @@
+//! Commands: how the program's threads speak to the engine's thread.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use tidemark_core::id::VirtPage;
+use tidemark_core::memory::address_space::Advice;
+use tidemark_live::sys::Errno;
+use tidemark_live::sys::socket::Bell;
+
+use crate::error::Error;
+
+/// Something that the engine's thread is to do, and where its answer goes.
+pub(crate) enum Command {
+    /// Takes charge of the pages of a new region.
+    Map(Span, SyncSender<Result<(), Errno>>),
+    /// Lets go of the pages of a region that nobody can touch any more.
+    Unmap(Span, SyncSender<()>),
+    /// Says how a part of a region will be used.
+    Advise(Span, Advice, SyncSender<()>),
+    /// Makes a part of a region zeros again.
+    Discard(Span, SyncSender<()>),
+    /// Begins to read a part of a region that is out.
+    Prefetch(Span, SyncSender<()>),
+    /// Counts.
+    Statistics(SyncSender<Statistics>),
+    /// Ends the thread: there is no region any more.
+    End,
+}
+
+/// Pages side by side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Span {
+    pub(crate) at: VirtPage,
+    pub(crate) pages: u64,
+}
+
+/// The counts of an engine's work so far, in pages unless the name says otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Statistics {
+    /// Faults that were served.
+    pub faults: u64,
+    /// Read from the swap file, those read ahead included.
+    pub page_ins: u64,
+    /// Written to the swap file.
+    pub page_outs: u64,
+    /// Filled with zeros at the first touch, those filled ahead included.
+    pub zero_fills: u64,
+    /// Faults on pages that were resident and unmapped, to see whether they are used.
+    pub soft_faults: u64,
+    /// Bytes that are resident now.
+    pub resident_bytes: u64,
+    /// Bytes of all regions.
+    pub region_bytes: u64,
+}
+
+/// The queue of commands, and the bell that says that there are some.
+pub(crate) struct Queue {
+    commands: Mutex<VecDeque<Command>>,
+    pub(crate) bell: Bell,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Result<Queue, Errno> {
+        Ok(Queue {
+            commands: Mutex::default(),
+            bell: Bell::new()?,
+        })
+    }
+
+    pub(crate) fn next(&self) -> Option<Command> {
+        lock(&self.commands).pop_front()
+    }
+
+    fn put(&self, command: Command) {
+        lock(&self.commands).push_back(command);
+        self.bell.ring();
+    }
+}
+
+/// The program's end of an engine.
+pub(crate) struct Handle {
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+    pub(crate) memory_bytes: u64,
+    /// The bytes that regions can have beside those that there are.
+    left: Mutex<u64>,
+}
+
+impl Handle {
+    pub(crate) fn new(queue: Arc<Queue>, thread: JoinHandle<()>, bytes: (u64, u64)) -> Handle {
+        let (memory_bytes, left) = bytes;
+        Handle {
+            queue,
+            thread: Some(thread),
+            process: std::process::id(),
+            memory_bytes,
+            left: Mutex::new(left),
+        }
+    }
+
+    /// Has the engine's thread do something, and waits for its answer.
+    pub(crate) fn ask<T>(&self, make: impl FnOnce(SyncSender<T>) -> Command) -> Result<T, Error> {
+        if self.is_forked() {
+            return Err(Error::Forked);
+        }
+        let (sender, receiver): (_, Receiver<T>) = sync_channel(1);
+        self.queue.put(make(sender));
+        // Its thread ends when the last handle asks it to, or with the whole process.
+        Ok(receiver.recv().expect("the engine answers every command"))
+    }
+
+    /// Takes `bytes` of what is left of memory and swap.
+    pub(crate) fn take(&self, bytes: u64) -> Result<(), Error> {
+        let mut left = lock(&self.left);
+        let rest = left.checked_sub(bytes);
+        *left = rest.ok_or(Error::TooLarge { bytes, left: *left })?;
+        Ok(())
+    }
+
+    /// Gives back what was taken.
+    pub(crate) fn give(&self, bytes: u64) {
+        *lock(&self.left) += bytes;
+    }
+
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.is_forked() {
+            return;
+        }
+        self.queue.put(Command::End);
+        if let Some(thread) = self.thread.take() {
+            // A thread that has panicked has ended the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Handle({} bytes)", self.memory_bytes)
+    }
+}
+
+/// A lock that no panic leaves in a state of its own.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,132 @@
+//! The errors of this crate: each names what is wrong, its value and the remedy, in one line.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use tidemark_live::machine::StartError;
+use tidemark_live::sys::Errno;
+
+use crate::settings::MEMORY_BYTES_LEAST;
+
+/// The reason why something can't be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Error {
+    /// A size of memory or swap that can't be.
+    Size {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        bytes: u64,
+    },
+    /// No policy of that name can run live.
+    Policy {
+        /// The name.
+        name: String,
+    },
+    /// The swap file can't be made.
+    Swap {
+        /// The folder that was to hold it.
+        folder: PathBuf,
+        /// Its size in bytes.
+        bytes: u64,
+        /// The kernel's error.
+        error: Errno,
+    },
+    /// The kernel offers no userfaultfd that moves pages, or no memory for the frames.
+    Machine(StartError),
+    /// A system call that must work did not.
+    Call {
+        /// The attempted operation.
+        what: &'static str,
+        /// The kernel's error.
+        error: Errno,
+    },
+    /// A region of no bytes.
+    Empty,
+    /// A region larger than what is left of memory and swap.
+    TooLarge {
+        /// The size that was asked for.
+        bytes: u64,
+        /// The most that would do.
+        left: u64,
+    },
+    /// A range that is not within its region.
+    Range {
+        /// The first byte.
+        start: usize,
+        /// The byte behind the last.
+        end: usize,
+        /// The size of the region.
+        bytes: usize,
+    },
+    /// The engine is in another process: this one is a forked child.
+    Forked,
+}
+
+impl Error {
+    /// Returns true if the kernel does not permit what an engine needs, whatever its settings.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Error::Machine(StartError::Uffd(_)))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Size { name, bytes } => {
+                write!(
+                    out,
+                    "`{name}` is {bytes} bytes; needs {MEMORY_BYTES_LEAST} to 8 TiB"
+                )
+            }
+            Error::Policy { name } => write!(
+                out,
+                "no policy called `{name}` can run live; `tidemark policies` lists those that can"
+            ),
+            Error::Swap {
+                folder,
+                bytes,
+                error,
+            } => write!(
+                out,
+                "a swap file of {bytes} bytes can't be made in `{}`: {error}; choose another \
+                 folder or a smaller size",
+                folder.display()
+            ),
+            Error::Machine(StartError::Uffd(error)) => write!(
+                out,
+                "userfaultfd can't be had ({error:?}); `tidemark doctor` says how to permit it"
+            ),
+            Error::Machine(StartError::Pool { frames, error }) => {
+                write!(
+                    out,
+                    "no memory for {frames} frames: {error}; ask for less `memory`"
+                )
+            }
+            Error::Machine(StartError::Pages(error)) => {
+                write!(
+                    out,
+                    "`/proc/self/pagemap` can't be opened: {error}; mount `/proc`"
+                )
+            }
+            Error::Call { what, error } => write!(out, "{what}: {error}"),
+            Error::Empty => write!(out, "`bytes` is 0; needs 1"),
+            Error::TooLarge { bytes, left } => write!(
+                out,
+                "`bytes` is {bytes}; {left} are left of memory and swap: ask for more `swap`"
+            ),
+            Error::Range { start, end, bytes } => {
+                write!(
+                    out,
+                    "`{start}..{end}` is not within a region of {bytes} bytes"
+                )
+            }
+            Error::Forked => write!(
+                out,
+                "a forked child has no engine and no regions; make an engine of its own"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

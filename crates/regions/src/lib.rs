@@ -1,0 +1,126 @@
+//! Memory regions larger than the memory they may use, inside a program's own process.
+//!
+//! An [`Engine`] has a limit of memory, a replacement policy and a swap file. A [`Region`] of it
+//! is plain memory: a slice of bytes, or of numbers. Of all regions of one engine together at most
+//! the limit is resident; the rest is in the swap file, and comes back when it is touched. A
+//! process may have several engines.
+//!
+//! ```
+//! # fn main() -> Result<(), tidemark_regions::Error> {
+//! # if let Err(error) = tidemark_regions::Engine::builder().memory(1 << 20).start() {
+//! #     return if error.is_refusal() { Ok(()) } else { Err(error) };
+//! # }
+//! let engine = tidemark_regions::Engine::builder().memory(1 << 20).start()?;
+//! let mut region = engine.zeros(4 << 20)?;
+//! let numbers = region.as_mut_slice_of::<u64>();
+//! for (index, number) in numbers.iter_mut().enumerate() {
+//!     *number = index as u64;
+//! }
+//! assert_eq!(numbers.iter().sum::<u64>(), (4 << 20) / 8 * ((4 << 20) / 8 - 1) / 2);
+//! assert!(engine.statistics()?.page_outs > 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The core, the machine on userfaultfd and the store are those of `tidemark run`
+//! ([`tidemark_live`]); here they run on one thread of the program, and manage nothing but regions.
+//!
+//! # What a region is not
+//! - A forked child has no regions: their addresses are not mapped there.
+//! - Memory that is given to the kernel for good (registered buffers of io_uring, `mlock`) stays
+//!   resident, beside the limit.
+//! - `munmap`, `mremap` and `madvise` by address are not for regions; [`Region`] has calls of its
+//!   own.
+//!
+//! # Threads
+//! One thread for each engine owns the core's tables. Other threads send it commands through a
+//! queue (its lock is held to put one in or to take one out, and nothing else is taken
+//! meanwhile), and wait for the answer. A thread that touches a page that is out waits for the
+//! engine's thread, which itself touches no region. If the engine's thread panics, the process is
+//! ended: its threads would wait for ever.
+//!
+//! # Invariants
+//! 1. The bytes of all regions of an engine fit in its frames and its swap file together, so that a
+//!    page that leaves always finds a slot.
+//! 2. A region is known to the core from before it is handed out until nobody can touch it.
+#![forbid(unsafe_code)]
+
+mod command;
+mod error;
+mod region;
+mod settings;
+mod worker;
+
+use std::sync::Arc;
+
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_core::seams::policy::Sees;
+
+pub use crate::command::Statistics;
+use crate::command::{Command, Handle};
+pub use crate::error::Error;
+pub use crate::region::Region;
+pub use crate::settings::{Builder, MEMORY_BYTES_LEAST};
+pub use tidemark_core::memory::address_space::Advice;
+
+/// An engine: a limit of memory, a policy, a swap file and the thread that serves faults. It lives
+/// until it and all of its regions are dropped.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    handle: Arc<Handle>,
+}
+
+impl Engine {
+    /// The settings to begin with: 64 MiB of memory, policy `tidemark`, and a swap file of 4 GiB
+    /// in the folder for temporary files that outlive a start of the machine, `/var/tmp`.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Makes a region of `bytes` zeros, rounded up to pages. It takes no memory before it is
+    /// touched.
+    ///
+    /// # Errors
+    /// Zero bytes; more than the engine's memory and swap file can hold beside its other regions;
+    /// or the kernel refuses to map or to register memory, as it does within `tidemark run`.
+    pub fn zeros(&self, bytes: u64) -> Result<Region, Error> {
+        Region::new(Arc::clone(&self.handle), bytes)
+    }
+
+    /// The counts of the engine's work so far.
+    ///
+    /// # Errors
+    /// In a forked child, which has no engine.
+    pub fn statistics(&self) -> Result<Statistics, Error> {
+        self.handle.ask(Command::Statistics)
+    }
+
+    /// The most memory, in bytes, that the engine's regions have together.
+    pub fn memory_bytes(&self) -> u64 {
+        self.handle.memory_bytes
+    }
+}
+
+impl Builder {
+    /// Makes the swap file, and starts the engine's thread.
+    ///
+    /// # Errors
+    /// A setting that can't be, or what the system refuses; each names the setting, its value and
+    /// the remedy.
+    pub fn start(self) -> Result<Engine, Error> {
+        let (least, most) = (MEMORY_BYTES_LEAST, u64::from(u32::MAX / 2) * PAGE_BYTES);
+        for (name, bytes) in [("memory", self.memory_bytes), ("swap", self.swap_bytes)] {
+            if !(least..=most).contains(&bytes) {
+                return Err(Error::Size { name, bytes });
+            }
+        }
+        let found = tidemark_plugin::find(&self.policy).map(|description| description.sees);
+        if !found.is_some_and(Sees::is_shown_live) {
+            return Err(Error::Policy { name: self.policy });
+        }
+        let handle = worker::start(self)?;
+        Ok(Engine {
+            handle: Arc::new(handle),
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! The settings of an engine.
+
+use std::path::{Path, PathBuf};
+
+/// The least memory of an engine.
+pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
+/// The size of a swap file that nobody has chosen.
+const SWAP_BYTES: u64 = 4 << 30;
+const POLICY: &str = "tidemark";
+
+/// The settings of an engine.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(crate) memory_bytes: u64,
+    pub(crate) policy: String,
+    pub(crate) swap_folder: PathBuf,
+    pub(crate) swap_bytes: u64,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Builder {
+        Builder {
+            memory_bytes: 64 << 20,
+            policy: POLICY.into(),
+            swap_folder: "/var/tmp".into(),
+            swap_bytes: SWAP_BYTES,
+        }
+    }
+
+    /// Sets the most memory, in bytes, that all regions together may have: at least
+    /// [`MEMORY_BYTES_LEAST`].
+    pub fn memory(mut self, bytes: u64) -> Builder {
+        self.memory_bytes = bytes;
+        self
+    }
+
+    /// Sets the replacement policy, by name. It must be one that can run live: `tidemark policies`
+    /// lists them.
+    pub fn policy(mut self, name: &str) -> Builder {
+        self.policy = name.into();
+        self
+    }
+
+    /// Sets the folder in which a swap file without a name is made.
+    pub fn swap_folder(mut self, folder: &Path) -> Builder {
+        self.swap_folder = folder.into();
+        self
+    }
+
+    /// Sets the size of the swap file, in bytes.
+    pub fn swap_bytes(mut self, bytes: u64) -> Builder {
+        self.swap_bytes = bytes;
+        self
+    }
+}

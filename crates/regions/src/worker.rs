@@ -1,0 +1,379 @@
+//! The engine's thread: the core, the machine and the store, and the loop that joins them.
+
+use std::os::fd::AsFd;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
+
+use tidemark_core::backing::LocalSlots;
+use tidemark_core::driver::Driver;
+use tidemark_core::fault::{Access, Event, Fault, Resolution};
+use tidemark_core::id::{PAGE_BYTES, SlotId, SpaceId, VirtPage, Waiter};
+use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::pager::Place;
+use tidemark_core::time::Time;
+use tidemark_core::vm::{Config, Vm};
+use tidemark_live::machine::{LiveMachine, Probe};
+use tidemark_live::store::faults::FaultPlan;
+use tidemark_live::store::{Means, SwapStore, file};
+use tidemark_live::sys::uffd::{Features, Message, Messages};
+use tidemark_live::sys::{Errno, PAGE, socket};
+
+use crate::command::{Command, Handle, Queue, Span, Statistics};
+use crate::error::Error;
+use crate::settings::Builder;
+
+/// The core learns of time this often while there is work ...
+const TICK_NS: u64 = 10_000_000;
+/// ... what the kernel has refused for now is tried again after this ...
+const RETRY_NS: u64 = 200_000;
+/// ... and the thread sleeps no longer than this, whatever happens.
+const SLEEP_NS_MOST: u64 = 250_000_000;
+
+struct Worker {
+    vm: Vm,
+    space: SpaceId,
+    machine: LiveMachine,
+    store: SwapStore,
+    queue: Arc<Queue>,
+    messages: Messages,
+    /// The pages that are being read at the program's wish, each with its slot.
+    prefetches: Vec<(SlotId, VirtPage)>,
+    started: Instant,
+    now: Time,
+    next_tick: Time,
+    region_pages: u64,
+    faults: u64,
+    is_ending: bool,
+}
+
+/// Starts the thread of an engine.
+pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
+    let call = |what| move |error| Error::Call { what, error };
+    let frames = (settings.memory_bytes / PAGE_BYTES) as u32;
+    let slots = (settings.swap_bytes / PAGE_BYTES) as u32;
+    let swap = file::create(&settings.swap_folder, u64::from(slots) * PAGE_BYTES);
+    let swap = swap.map_err(|error| Error::Swap {
+        folder: settings.swap_folder.clone(),
+        bytes: settings.swap_bytes,
+        error,
+    })?;
+    let machine = LiveMachine::with_features(frames, Features::NONE).map_err(Error::Machine)?;
+    let hidden = machine.hide_from_children();
+    hidden.map_err(call("keeping frames from forked children"))?;
+    let queue = Arc::new(Queue::new().map_err(call("making an eventfd"))?);
+    let policy = tidemark_plugin::build(&settings.policy, frames, frames, 1, &[]);
+    let policy = policy.expect("the name was looked up");
+    let config = Config::clustered(frames, frames);
+    let spare = u64::from(config.reserve + config.free_high);
+    let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
+    let space = vm.create_space();
+    let store = SwapStore::new(swap.fd, slots, Means::Best, FaultPlan::default());
+    let worker = Worker {
+        vm,
+        space,
+        machine,
+        store: store.map_err(call("starting the swap store"))?,
+        queue: Arc::clone(&queue),
+        messages: Messages::new(),
+        prefetches: Vec::new(),
+        started: Instant::now(),
+        now: Time(0),
+        next_tick: Time(TICK_NS),
+        region_pages: 0,
+        faults: 0,
+        is_ending: false,
+    };
+    let thread = std::thread::Builder::new().name("tidemark-engine".into());
+    let thread = thread.spawn(move || guard(worker));
+    let thread = thread.map_err(|error| Error::Call {
+        what: "starting the engine's thread",
+        error: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN),
+    })?;
+    // Frames that are kept free hold no page.
+    let held = u64::from(frames).saturating_sub(spare) + u64::from(slots);
+    let bytes = (u64::from(frames) * PAGE_BYTES, held * PAGE_BYTES);
+    Ok(Handle::new(queue, thread, bytes))
+}
+
+/// Answers a command. Who asked waits for it, or has gone with its process.
+fn answer<T>(reply: &SyncSender<T>, value: T) {
+    let _ = reply.send(value);
+}
+
+/// Ends the process if the engine's thread panics: others wait for it.
+fn guard(mut worker: Worker) {
+    if std::panic::catch_unwind(AssertUnwindSafe(|| worker.run())).is_err() {
+        eprintln!("tidemark: the engine has failed, and its process is ended");
+        std::process::abort();
+    }
+}
+
+impl Worker {
+    fn run(&mut self) {
+        while !self.is_ending {
+            self.turn();
+            self.sleep();
+        }
+    }
+
+    fn turn(&mut self) {
+        self.now = Time(self.started.elapsed().as_nanos() as u64);
+        self.serve_faults();
+        self.collect_replies();
+        self.conclude();
+        self.obey();
+        self.machine.retry_deferred();
+        self.go_on_reading();
+        if self.now >= self.next_tick {
+            self.vm.handle_tick(self.now, &mut self.machine);
+            self.next_tick = self.now.after_ns(TICK_NS);
+        } else if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
+            self.vm.handle_deadline(self.now, &mut self.machine);
+        }
+        self.carry_out();
+    }
+
+    fn serve_faults(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        // A reading that fails has brought nothing; what is there is read in the next turn.
+        if self.machine.program().read(&mut messages).is_ok() {
+            for message in messages.iter() {
+                if let Message::Fault { at, is_write, .. } = message {
+                    self.serve(VirtPage((at / PAGE) as u64), is_write);
+                }
+            }
+        }
+        self.messages = messages;
+    }
+
+    fn serve(&mut self, at: VirtPage, is_write: bool) {
+        self.faults += 1;
+        let frame = self.vm.frame_at(self.space, at);
+        if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
+            return self.serve_mapped(at);
+        }
+        let access = match is_write {
+            true => Access::Write,
+            false => Access::Read,
+        };
+        let fault = Fault {
+            space: self.space,
+            at,
+            access,
+            waiter: Waiter(self.faults),
+        };
+        match self.vm.handle_fault(self.now, &mut self.machine, fault) {
+            // Who waits is woken as the page is entered.
+            Resolution::Resolved(_) | Resolution::Pending(_) => {}
+            // A region that has just been dropped: the thread meets what is there now.
+            Resolution::Invalid => self.machine.wake(at),
+        }
+    }
+
+    /// Serves a fault on a page that should be there: another fault has brought it, or the program
+    /// has taken it away by a call of its own.
+    fn serve_mapped(&mut self, at: VirtPage) {
+        match self.machine.probe(at) {
+            Probe::Present => {}
+            Probe::Refilled => {
+                self.vm.discard(&mut self.machine, self.space, at, 1);
+                self.vm
+                    .handle_present(self.now, &mut self.machine, self.space, at);
+            }
+            Probe::Changing | Probe::Unknown => self.machine.wake(at),
+        }
+    }
+
+    fn collect_replies(&mut self) {
+        let reaped = self.store.reap(&mut self.machine);
+        reaped.expect("io_uring tells what has finished");
+        while let Some(reply) = self.store.next_reply() {
+            self.vm.handle_reply(self.now, &mut self.machine, reply);
+        }
+    }
+
+    /// Does what the program's threads ask for. One that has gone needs no answer.
+    fn obey(&mut self) {
+        self.queue.bell.take();
+        while let Some(command) = self.queue.next() {
+            match command {
+                Command::Map(span, reply) => answer(&reply, self.map(span)),
+                Command::Unmap(span, reply) => {
+                    self.unmap(span);
+                    answer(&reply, ());
+                }
+                Command::Advise(span, advice, reply) => {
+                    self.vm.advise(self.space, span.at, span.pages, advice);
+                    answer(&reply, ());
+                }
+                Command::Discard(span, reply) => {
+                    let Span { at, pages } = span;
+                    self.vm.discard(&mut self.machine, self.space, at, pages);
+                    self.machine.settle();
+                    answer(&reply, ());
+                }
+                Command::Prefetch(span, reply) => {
+                    self.prefetch(span);
+                    answer(&reply, ());
+                }
+                Command::Statistics(reply) => answer(&reply, self.count()),
+                Command::End => self.is_ending = true,
+            }
+            self.conclude();
+        }
+    }
+
+    fn map(&mut self, span: Span) -> Result<(), Errno> {
+        let Span { at, pages } = span;
+        if self.machine.register(at, pages)? < pages {
+            return Err(Errno::AGAIN);
+        }
+        let mapped = self.vm.map_anonymous(self.space, at, pages, Rights::Write);
+        mapped.expect("the range is new");
+        self.region_pages += pages;
+        Ok(())
+    }
+
+    fn unmap(&mut self, span: Span) {
+        let Span { at, pages } = span;
+        self.prefetches
+            .retain(|(_, page)| !(at.0..at.0 + pages).contains(&page.0));
+        self.vm.unmap(&mut self.machine, self.space, at, pages);
+        self.machine.settle();
+        // It fails where nothing is registered, which is what is wanted.
+        let _ = self.machine.unregister(at, pages);
+        self.region_pages -= pages;
+    }
+
+    fn prefetch(&mut self, span: Span) {
+        let pages = (span.at.0..span.at.0 + span.pages).map(VirtPage);
+        let stored = pages.filter_map(|at| {
+            let is_out = self.vm.frame_at(self.space, at).is_none();
+            let slot = is_out.then(|| self.vm.slot_at(self.space, at)).flatten();
+            slot.map(|slot| (slot, at))
+        });
+        let mut stored: Vec<_> = stored.collect();
+        stored.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot.0));
+        self.prefetches = stored;
+        self.go_on_reading();
+    }
+
+    /// Has more read of what was asked for ahead; what there is no frame for is left out.
+    fn go_on_reading(&mut self) {
+        if self.prefetches.is_empty() {
+            return;
+        }
+        let mut due = std::mem::take(&mut self.prefetches);
+        let before = due.len();
+        self.vm
+            .handle_recalls(self.now, &mut self.machine, self.space, &mut due);
+        if due.len() < before || self.vm.transfers_pending() > 0 {
+            self.prefetches = due;
+        }
+    }
+
+    fn count(&self) -> Statistics {
+        let core = self.vm.counters();
+        Statistics {
+            faults: self.faults,
+            page_ins: core.page_ins,
+            page_outs: core.page_outs,
+            zero_fills: core.zero_fills + core.zero_aheads,
+            soft_faults: core.soft_faults,
+            resident_bytes: u64::from(self.vm.frames().in_use()) * PAGE_BYTES,
+            region_bytes: self.region_pages * PAGE_BYTES,
+        }
+    }
+
+    fn sleep(&mut self) {
+        if self.is_ending {
+            return;
+        }
+        let is_awaited = self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0;
+        let due = match self.vm.poll_deadline() {
+            Some(due) => due.since_ns(self.now),
+            None => SLEEP_NS_MOST,
+        };
+        let limit = match (self.machine.has_deferred(), is_awaited) {
+            (true, _) => RETRY_NS,
+            (false, true) => TICK_NS.min(due),
+            (false, false) => SLEEP_NS_MOST.min(due),
+        };
+        let program = self.machine.program().as_fd();
+        let files = [
+            Some(program),
+            Some(self.queue.bell.as_fd()),
+            self.store.finished(),
+        ];
+        let files: Vec<_> = files.into_iter().flatten().collect();
+        // However it ends, all is looked at.
+        let _ = socket::wait_readable(&files, Some(limit));
+    }
+
+    /// Has who touches a page that is lost meet an error, and says why.
+    fn lose(&mut self, at: VirtPage) {
+        let why = match self.store.next_failure() {
+            Some(failure) => format!("{:?} of slot {}", failure.cause, failure.slot.0),
+            None => "the swap file can't be used".into(),
+        };
+        let address = at.0 as usize * PAGE;
+        eprintln!("tidemark: the page at {address:#x} can't be brought back: {why}");
+        // Where this fails the thread touches again, and the line is repeated.
+        let _ = self.machine.program().poison(address, PAGE);
+        self.machine.wake(at);
+    }
+}
+
+impl Driver for Worker {
+    fn start_requests(&mut self) -> bool {
+        let mut has_started = false;
+        while let Some(request) = self.vm.poll_request() {
+            let Place::Swap { first } = request.place else {
+                unreachable!("regions have no pager but the swap file");
+            };
+            let frames = self.vm.frames_of(request.ticket);
+            let (ticket, direction) = (request.ticket, request.direction);
+            self.store
+                .start(ticket, direction, first, frames, &mut self.machine);
+            has_started = true;
+        }
+        if has_started {
+            let submitted = self.store.submit(&self.machine);
+            submitted.expect("io_uring takes what it has room for");
+        }
+        has_started
+    }
+
+    fn pass_event(&mut self) -> bool {
+        let Some(event) = self.vm.poll_event() else {
+            return false;
+        };
+        match event {
+            Event::Retry(fault) => self.machine.wake(fault.at),
+            // There is a slot for every page, so that it is the file that fails.
+            Event::Failed(fault, _) => self.lose(fault.at),
+            Event::Resolved(..)
+            | Event::StoreFull
+            | Event::StoreFailed
+            | Event::Disowned { .. }
+            | Event::Suspend { .. }
+            | Event::Resume { .. } => {}
+        }
+        true
+    }
+
+    fn make_room(&mut self) {
+        self.vm.handle_idle(self.now, &mut self.machine);
+    }
+
+    fn take_replies(&mut self) -> bool {
+        let mut has_taken = false;
+        while let Some(reply) = self.store.next_reply() {
+            self.vm.handle_reply(self.now, &mut self.machine, reply);
+            has_taken = true;
+        }
+        has_taken
+    }
+}

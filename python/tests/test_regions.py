@@ -1,0 +1,156 @@
+"""Arrays that are larger than the memory they may use."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tidemark
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> tidemark.Engine:
+    """An engine of 1 MiB, where the kernel permits one."""
+    try:
+        return tidemark.Engine("1M", swap=tmp_path, swap_size="64M")
+    except OSError as error:
+        if "userfaultfd" in str(error) and os.environ.get("REQUIRE_ALL") != "1":
+            pytest.skip(str(error))
+        raise
+
+
+def test_an_array_larger_than_its_memory_has_what_was_written(engine: tidemark.Engine) -> None:
+    array = engine.zeros((512, 1024), np.float64)
+    assert array.nbytes == 4 * MIB and not array.any()
+    array[:] = np.arange(array.size).reshape(array.shape)
+    assert array.sum() == array.size * (array.size - 1) / 2
+    assert (array[::7, ::-1].ravel()[:5] == [1023, 1022, 1021, 1020, 1019]).all()
+    counted = engine.statistics()
+    assert counted.page_ins > 500 and counted.page_outs > 500
+    assert counted.resident_bytes <= engine.memory == MIB
+    assert counted.region_bytes == 4 * MIB
+
+
+def test_operations_of_numpy_run_on_such_arrays(engine: tidemark.Engine) -> None:
+    rng = np.random.default_rng(5)
+    array = engine.zeros(500_000)
+    array[:] = rng.random(array.size)
+    plain = np.array(array)
+    np.add(array, 1, out=array)
+    array.sort()
+    assert (array == np.sort(plain + 1)).all()
+    left = engine.zeros((300, 300))
+    left[:] = plain[: left.size].reshape(left.shape)
+    product = engine.zeros(left.shape)
+    np.matmul(left, left.T, out=product)
+    assert np.allclose(product, np.array(left) @ np.array(left).T)
+
+
+def test_threads_wait_for_pages_without_stopping_each_other(engine: tidemark.Engine) -> None:
+    array = engine.zeros((4, MIB), np.uint8)
+
+    def walk(row: int) -> None:
+        for turn in range(1, 4):
+            array[row] = turn
+            assert (array[row] == turn).all()
+
+    threads = [threading.Thread(target=walk, args=(row,)) for row in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    assert (array == 3).all()
+
+
+def test_space_comes_back_with_the_last_part_of_an_array(engine: tidemark.Engine) -> None:
+    array = engine.zeros(40 * MIB, np.uint8)
+    part = array[:10]
+    with pytest.raises(MemoryError, match="are left of memory and swap"):
+        engine.zeros(40 * MIB, np.uint8)
+    del array
+    with pytest.raises(MemoryError):
+        engine.zeros(40 * MIB, np.uint8)
+    del part
+    assert engine.zeros(40 * MIB, np.uint8).nbytes == 40 * MIB
+    assert engine.statistics().region_bytes == 0
+
+
+def test_a_limit_holds_for_arrays_made_within_it(engine: tidemark.Engine, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="memory_limit"):
+        tidemark.zeros(10)
+    with tidemark.memory_limit("2M", swap=tmp_path, swap_size="64M") as outer:
+        array = tidemark.zeros(MIB)
+        with tidemark.memory_limit("1M", swap=tmp_path, swap_size="64M") as inner:
+            tidemark.empty(MIB, np.uint8)[:] = 1
+        array[:] = 3
+        assert outer.statistics().page_outs > 0 == inner.statistics().region_bytes
+    assert array.sum() == 3 * MIB
+    assert engine.statistics().faults == 0
+
+
+def test_a_part_is_read_ahead_and_advised(engine: tidemark.Engine) -> None:
+    array = engine.zeros((2, MIB), np.uint8)
+    array[:] = 1
+    tidemark.advise(array[0], "sequential")
+    tidemark.advise(array[::-1, ::-2], "random")
+    tidemark.prefetch(array[0, : MIB // 16])
+    assert (array == 1).all()
+    for other in [np.zeros(3), np.array(array)]:
+        with pytest.raises(ValueError, match="not one of"):
+            tidemark.prefetch(other)
+    with pytest.raises(ValueError, match="`backwards`; needs normal, sequential"):
+        tidemark.advise(array, "backwards")
+
+
+def test_a_forked_child_has_neither_arrays_nor_engine(engine: tidemark.Engine) -> None:
+    array = engine.zeros(MIB, np.uint8)
+    array[:] = 5
+    child = os.fork()
+    if child == 0:
+        try:
+            engine.statistics()
+            os._exit(1)
+        except RuntimeError:
+            signal.signal(signal.SIGSEGV, signal.SIG_DFL)
+            os._exit(int(array[0]) + 100)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV
+    assert (array == 5).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"memory": 1000}, "`memory` is 1000 bytes"),
+        ({"memory": "much"}, "`memory much`: not a size"),
+        ({"memory": -1}, "`memory` is -1"),
+        ({"memory": "1M", "policy": "opt"}, "no policy called `opt` can run live"),
+        ({"memory": "1M", "swap_size": "1"}, "`swap` is 1 bytes"),
+    ],
+)
+def test_a_bad_setting_names_itself(arguments: dict[str, int | str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        tidemark.Engine(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_bad_shape_names_itself(engine: tidemark.Engine) -> None:
+    with pytest.raises(ValueError, match="needs one without Python objects"):
+        engine.zeros(3, object)
+    with pytest.raises(ValueError, match="needs sizes from 0 on"):
+        engine.zeros((3, -1))
+    with pytest.raises(MemoryError, match="`shape` is"):
+        engine.zeros((1 << 40, 1 << 40))
+    assert engine.zeros((3, 0)).shape == (3, 0)
+
+
+def test_a_folder_that_is_not_there_is_named() -> None:
+    with pytest.raises(OSError, match="`/nowhere/at/all`"):
+        tidemark.Engine("1M", swap="/nowhere/at/all")
