@@ -17,6 +17,7 @@ use tidemark_core::vm::{Config, Vm};
 use tidemark_live::machine::{LiveMachine, Probe};
 use tidemark_live::store::faults::FaultPlan;
 use tidemark_live::store::{Means, SwapStore, file};
+use tidemark_live::sys::thread::with_signals_blocked;
 use tidemark_live::sys::uffd::{Features, Message, Messages};
 use tidemark_live::sys::{Errno, PAGE, socket};
 
@@ -86,7 +87,8 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         is_ending: false,
     };
     let thread = std::thread::Builder::new().name("tidemark-engine".into());
-    let thread = thread.spawn(move || guard(worker));
+    // A signal's handler that touched a region here would wait for this thread itself.
+    let thread = with_signals_blocked(|| thread.spawn(move || guard(worker)));
     let thread = thread.map_err(|error| Error::Call {
         what: "starting the engine's thread",
         error: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN),
