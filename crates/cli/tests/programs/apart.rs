@@ -185,6 +185,47 @@ fn a_program_whose_engine_is_ended_is_ended_and_reads_no_zeros() {
     run.await_line("was ended, and the process with it");
 }
 
+#[test]
+fn engines_leave_with_their_programs_when_the_supervisor_was_killed() {
+    let Some(program) = Built::new("apart-deserted", SOURCE) else {
+        return;
+    };
+    let mut run = Waiting::start_after(&program, &["--memory", "16M"], &["arena"]);
+    let supervisor = run.supervisor.id();
+    let (engines, members) = (
+        process_tree::engines(supervisor),
+        process_tree::members(supervisor),
+    );
+    assert_eq!(engines.len(), 2, "the program and its child have one each");
+    let await_engines = |most: usize| {
+        let begun = Instant::now();
+        let is_there = |engine: &&u32| process_tree::is_engine(**engine);
+        while engines.iter().filter(is_there).count() > most {
+            assert!(
+                begun.elapsed() < LIMIT,
+                "more of {engines:?} than {most} are left"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    run.supervisor.kill().expect("it runs");
+    run.supervisor.wait().expect("it has ended");
+    // The child, whose memory is out, is the last, and its engine removes what the run has left.
+    for member in members.into_iter().filter(|member| *member != run.pid) {
+        kill(member);
+    }
+    await_engines(1);
+    kill(run.pid);
+    await_engines(0);
+}
+
+/// Ends a process, if it has not ended.
+fn kill(process: u32) {
+    let process = rustix::process::Pid::from_raw(process as i32);
+    let kill = rustix::process::Signal::KILL;
+    let _ = process.map(|process| rustix::process::kill_process(process, kill));
+}
+
 /// A program that has filled its memory and waits, under a supervisor.
 struct Waiting {
     supervisor: Child,
@@ -196,9 +237,14 @@ struct Waiting {
 
 impl Waiting {
     fn start(program: &Built, options: &[&str]) -> Waiting {
+        Waiting::start_after(program, options, &[])
+    }
+
+    /// The same with a program that does what `ways` say before.
+    fn start_after(program: &Built, options: &[&str], ways: &[&str]) -> Waiting {
         let mut command = Command::new(needs::tidemark());
         command.arg("run").args(options).arg("--");
-        command.arg(&program.path).arg("waits");
+        command.arg(&program.path).args(ways).arg("waits");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut supervisor = command.spawn().expect("the command runs");
         let mut first = String::new();
@@ -257,9 +303,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_raw(self.pid as i32);
-        // It may have ended.
-        let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+        kill(self.pid);
         let _ = self.supervisor.wait();
     }
 }
