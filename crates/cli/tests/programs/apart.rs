@@ -14,6 +14,8 @@ use super::{needs, process_tree};
 const SOURCE: &str = include_str!("apart.c");
 /// Fills as much, and does wrong what its argument names.
 const SANITIZED: &str = include_str!("sanitized.c");
+/// Has a child that fills as much, and holds it in the midst of a fork.
+const HELD: &str = include_str!("held.c");
 /// Two thirds of that: a leak checker goes through all memory at random.
 const SOME: &[&str] = &["--memory", "16M"];
 
@@ -33,6 +35,16 @@ fn found_b18_a_filter_for_all_threads_of_several_is_set() {
 fn found_b19_memory_of_a_stopped_child_is_read_from_outside() {
     if let Some(program) = Built::new("apart-stopped", SOURCE) {
         program.compare(&[&[]], &["stopped"]);
+    }
+}
+
+#[test]
+fn memory_of_a_program_whose_fork_a_tracer_holds_is_read_written_and_changed() {
+    if let Some(program) = Built::new("apart-held", HELD) {
+        let stores = ["file", "compressed+file"].map(|store| ["--store", store]);
+        for way in ["at-entry", "at-exit"] {
+            program.compare(&[&stores[0], &stores[1]], &[way]);
+        }
     }
 }
 

@@ -294,6 +294,14 @@ pub fn robust_list_head(thread: u32) -> Option<usize> {
     (answer == 0 && head != 0).then_some(head)
 }
 
+/// Returns true if the thread `number` is surely none of the program's. Zero is no number.
+pub fn is_elsewhere(number: u32) -> bool {
+    let none = 0;
+    // SAFETY: takes no pointers, and sends nothing.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, program::number(), number, none) };
+    answer != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// The threads of this process, by number, in no order.
 pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
     into.clear();
