@@ -49,6 +49,13 @@ fn memory_of_a_program_whose_fork_a_tracer_holds_is_read_written_and_changed() {
 }
 
 #[test]
+fn an_engine_leaves_when_its_program_is_ended_in_the_midst_of_a_fork() {
+    if let Some(program) = Built::new("apart-ended", HELD) {
+        program.compare(&[&[]], &["ended"]);
+    }
+}
+
+#[test]
 fn a_program_that_has_become_another_users_is_served() {
     if !(needs::is_root() || needs::lacks("not root")) {
         return;

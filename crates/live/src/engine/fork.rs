@@ -66,7 +66,7 @@ use crate::shared::{ProcessIndex, State};
 use crate::sys::maps::{Area, Maps};
 use crate::sys::memory;
 use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop};
-use crate::sys::{PAGE, signal, socket, thread};
+use crate::sys::{PAGE, program, signal, socket, thread};
 
 /// The time that a fork waits for a record.
 const CLAIM_NS_MAX: u64 = 2_000_000_000;
@@ -192,6 +192,9 @@ impl Engine {
             }
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
+            }
+            if ready == 0 {
+                leave_if_alone();
             }
         }
         self.thaw();
@@ -530,6 +533,15 @@ impl Engine {
             what: "making a doorbell",
             error,
         })
+    }
+}
+
+/// Ends an engine whose program has ended, or has executed another, in the midst of a fork: nobody
+/// ends the rest, nor gives back the heap.
+fn leave_if_alone() {
+    let is_gone = || program::await_end(0) || program::has_other_memory() == Some(true);
+    if program::is_engine() && is_gone() {
+        program::leave();
     }
 }
 
