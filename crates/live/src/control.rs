@@ -22,6 +22,7 @@ use rustix::net::{
 };
 
 use crate::shared::ProcessIndex;
+use crate::sys::folders;
 
 /// The path of the supervisor's socket. Without it the engine runs alone: it makes its own
 /// shared memory, and needs [`MEMORY`] and [`SWAP_PATH`].
@@ -334,7 +335,7 @@ pub fn remove_deserted(socket: &Path) {
     let is_deserted = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
     if is_private && is_deserted {
         // Another engine may be quicker.
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = folders::remove(folder);
     }
 }
 

@@ -8,7 +8,8 @@
 //!
 //! A thread that waits inside a system call can't sleep once a signal is pending for it: the kernel
 //! has it touch its page over and over. One that touches the same page again is served, or it would
-//! use a processor for as long as its program waits.
+//! use a processor for as long as its program waits. So is another process that reads the program's
+//! memory: a tracer may hold the supervisor until it has.
 //!
 //! # Invariants
 //! 1. A parked program is one whose supervisor is there.

@@ -57,12 +57,11 @@ mod places;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 11 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 12 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
 pub const LATENCY_BUCKETS: usize = 128;
-
 /// The number of buckets a histogram of cluster sizes has: the last takes in 128 pages and more.
 pub const CLUSTER_BUCKETS: usize = 8;
 
@@ -126,6 +125,8 @@ enum Field {
     Needed,
     /// The map that is wanted of it: see [`Wanted`].
     MapWanted,
+    /// See [`Process::note_served_at_fork`].
+    ServedAtFork,
     Name,
 }
 

@@ -465,7 +465,8 @@ impl SwapStore {
         machine: &mut LiveMachine,
     ) {
         let is_zero = |store: &SwapStore, slot| store.sums[slot] == ZERO_SUM;
-        for (start, pages) in self.runs_of(first, frames.len(), |it, slot| !is_zero(it, slot)) {
+        let runs = self.runs_of(first, frames.len(), |it, slot| !is_zero(it, slot));
+        for (start, pages) in runs.collect::<Vec<_>>() {
             let wanted = &frames[start..start + pages];
             if let Err(error) = machine.prepare(wanted) {
                 let slot = SlotId(first.0 + start as u32);
@@ -473,7 +474,8 @@ impl SwapStore {
                 continue;
             }
             let from = SlotId(first.0 + start as u32);
-            for (at, pages) in self.runs_of(from, pages, |it, slot| !it.is_compressed(slot)) {
+            let runs = self.runs_of(from, pages, |it, slot| !it.is_compressed(slot));
+            for (at, pages) in runs.collect::<Vec<_>>() {
                 self.queue(transfer, start + at, pages);
                 self.note_plain();
             }
@@ -513,29 +515,28 @@ impl SwapStore {
             self.tally.zeros_stored += u64::from(sum == ZERO_SUM);
         }
         let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
-        for (start, pages) in self.runs_of(first, frames.len(), is_plain) {
+        let runs = self.runs_of(first, frames.len(), is_plain);
+        for (start, pages) in runs.collect::<Vec<_>>() {
             self.queue(transfer, start, pages);
         }
     }
 
     /// The runs of `pages` slots from `first` on, relative to that, of which all are `chosen`.
-    fn runs_of(
-        &self,
+    fn runs_of<'a>(
+        &'a self,
         first: SlotId,
         pages: usize,
-        chosen: impl Fn(&SwapStore, usize) -> bool,
-    ) -> Vec<(usize, usize)> {
-        let mut runs: Vec<(usize, usize)> = Vec::new();
-        for page in 0..pages {
-            if !chosen(self, first.0 as usize + page) {
-                continue;
-            }
-            match runs.last_mut() {
-                Some((start, length)) if *start + *length == page => *length += 1,
-                _ => runs.push((page, 1)),
-            }
-        }
-        runs
+        chosen: impl Fn(&SwapStore, usize) -> bool + 'a,
+    ) -> impl Iterator<Item = (usize, usize)> + 'a {
+        let is_chosen = move |page: &usize| chosen(self, first.0 as usize + page);
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let start = (next..pages).find(&is_chosen)?;
+            next = (start..pages)
+                .find(|page| !is_chosen(page))
+                .unwrap_or(pages);
+            Some((start, next - start))
+        })
     }
 
     fn queue(&mut self, transfer: u32, start: usize, pages: usize) {

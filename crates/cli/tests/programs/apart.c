@@ -102,6 +102,19 @@ static void stopped(void) {
     printf("stopped %d, %d pages wrong from outside, status %d\n", was_stopped, bad, status);
 }
 
+static void *allocate(void *unused) {
+    void *volatile block = malloc(100);
+    free(block);
+    return unused;
+}
+
+/* The C library has an arena that is free for the next thread, and its memory goes out. */
+static void leave_arena(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, allocate, 0);
+    pthread_join(thread, 0);
+}
+
 /* Another user from now on, who may not signal what was started before. */
 static void gives_up_rights(void) {
     if (setgid(65534) || setuid(65534)) abort();
@@ -124,6 +137,12 @@ int main(int count, char **words) {
         if (!strcmp(words[at], "stopped")) {
             stopped();
             continue;
+        }
+        if (!strcmp(words[at], "arena")) {
+            leave_arena();
+            /* What comes next is for a child to do. */
+            if (fork() == 0) continue;
+            return wait(0) < 0;
         }
         fill();
         if (!strcmp(words[at], "alone")) alone();

@@ -14,6 +14,8 @@ use super::{needs, process_tree};
 const SOURCE: &str = include_str!("apart.c");
 /// Fills as much, and does wrong what its argument names.
 const SANITIZED: &str = include_str!("sanitized.c");
+/// Has a child that fills as much, and holds it in the midst of a fork.
+const HELD: &str = include_str!("held.c");
 /// Two thirds of that: a leak checker goes through all memory at random.
 const SOME: &[&str] = &["--memory", "16M"];
 
@@ -33,6 +35,23 @@ fn found_b18_a_filter_for_all_threads_of_several_is_set() {
 fn found_b19_memory_of_a_stopped_child_is_read_from_outside() {
     if let Some(program) = Built::new("apart-stopped", SOURCE) {
         program.compare(&[&[]], &["stopped"]);
+    }
+}
+
+#[test]
+fn memory_of_a_program_whose_fork_a_tracer_holds_is_read_written_and_changed() {
+    if let Some(program) = Built::new("apart-held", HELD) {
+        let stores = ["file", "compressed+file"].map(|store| ["--store", store]);
+        for way in ["at-entry", "at-exit"] {
+            program.compare(&[&stores[0], &stores[1]], &[way]);
+        }
+    }
+}
+
+#[test]
+fn an_engine_leaves_when_its_program_is_ended_in_the_midst_of_a_fork() {
+    if let Some(program) = Built::new("apart-ended", HELD) {
+        program.compare(&[&[]], &["ended"]);
     }
 }
 
@@ -185,6 +204,47 @@ fn a_program_whose_engine_is_ended_is_ended_and_reads_no_zeros() {
     run.await_line("was ended, and the process with it");
 }
 
+#[test]
+fn engines_leave_with_their_programs_when_the_supervisor_was_killed() {
+    let Some(program) = Built::new("apart-deserted", SOURCE) else {
+        return;
+    };
+    let mut run = Waiting::start_after(&program, &["--memory", "16M"], &["arena"]);
+    let supervisor = run.supervisor.id();
+    let (engines, members) = (
+        process_tree::engines(supervisor),
+        process_tree::members(supervisor),
+    );
+    assert_eq!(engines.len(), 2, "the program and its child have one each");
+    let await_engines = |most: usize| {
+        let begun = Instant::now();
+        let is_there = |engine: &&u32| process_tree::is_engine(**engine);
+        while engines.iter().filter(is_there).count() > most {
+            assert!(
+                begun.elapsed() < LIMIT,
+                "more of {engines:?} than {most} are left"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    run.supervisor.kill().expect("it runs");
+    run.supervisor.wait().expect("it has ended");
+    // The child, whose memory is out, is the last, and its engine removes what the run has left.
+    for member in members.into_iter().filter(|member| *member != run.pid) {
+        kill(member);
+    }
+    await_engines(1);
+    kill(run.pid);
+    await_engines(0);
+}
+
+/// Ends a process, if it has not ended.
+fn kill(process: u32) {
+    let process = rustix::process::Pid::from_raw(process as i32);
+    let kill = rustix::process::Signal::KILL;
+    let _ = process.map(|process| rustix::process::kill_process(process, kill));
+}
+
 /// A program that has filled its memory and waits, under a supervisor.
 struct Waiting {
     supervisor: Child,
@@ -196,9 +256,14 @@ struct Waiting {
 
 impl Waiting {
     fn start(program: &Built, options: &[&str]) -> Waiting {
+        Waiting::start_after(program, options, &[])
+    }
+
+    /// The same with a program that does what `ways` say before.
+    fn start_after(program: &Built, options: &[&str], ways: &[&str]) -> Waiting {
         let mut command = Command::new(needs::tidemark());
         command.arg("run").args(options).arg("--");
-        command.arg(&program.path).arg("waits");
+        command.arg(&program.path).args(ways).arg("waits");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut supervisor = command.spawn().expect("the command runs");
         let mut first = String::new();
@@ -257,9 +322,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let pid = rustix::process::Pid::from_raw(self.pid as i32);
-        // It may have ended.
-        let _ = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+        kill(self.pid);
         let _ = self.supervisor.wait();
     }
 }

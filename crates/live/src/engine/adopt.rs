@@ -313,7 +313,7 @@ impl Engine {
             left -= strangers.len();
             self.take_unassigned(strangers.len() as u32);
             for address in strangers {
-                if !self.adopt_page(page_of(address)) {
+                if !self.adopt_newer(page_of(address)) {
                     settled = address;
                     left = 0;
                     break;
@@ -337,15 +337,31 @@ impl Engine {
         self.adoption.retry_ns = (self.adoption.retry_ns * 2).min(RETRY_NS_MOST);
     }
 
-    /// The first pages of `runs`, at most `most`, of which the core knows nothing.
+    /// The first pages of `runs`, at most `most`, of which the core knows nothing, or that it takes
+    /// for pages that do not stand there.
     fn collect_strangers(&self, runs: &[(usize, usize)], most: usize) -> Vec<usize> {
         let pages = runs.iter().flat_map(|&(from, to)| (from..to).step_by(PAGE));
         // Blank pages become known when they are written to; pinned ones have a pace of their own.
         let is_stranger = |address: &usize| {
-            let is_known = self.vm.frame_at(self.space, page_of(*address)).is_some();
+            let is_known = self.is_known(page_of(*address));
             !is_known && !self.is_blank(*address) && !self.outside.contains(*address)
         };
         pages.filter(is_stranger).take(most).collect()
+    }
+
+    /// Returns true if the core has a page for one that stands in the program.
+    pub(super) fn is_known(&self, at: VirtPage) -> bool {
+        let frame = self.vm.frame_at(self.space, at);
+        frame.is_some_and(|frame| self.machine.is_mapped(frame))
+    }
+
+    /// The same as [`adopt_page`](Self::adopt_page), where what stands there is newer than what the
+    /// core has of it.
+    pub(super) fn adopt_newer(&mut self, at: VirtPage) -> bool {
+        if self.vm.frame_at(self.space, at).is_some() && !self.is_known(at) {
+            self.vm.discard(&mut self.machine, self.space, at, 1);
+        }
+        self.adopt_page(at)
     }
 
     /// Takes a page over that stands in the program. False if there is no frame for it now; it is

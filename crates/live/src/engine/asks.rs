@@ -56,7 +56,7 @@ impl Engine {
             Ask::Freeze { thread } => match self.come_to_rest() {
                 Some(child) => {
                     requests.answer(taken, u64::from(child.0) + 1);
-                    self.rest(thread, requests);
+                    self.rest(thread, child, requests);
                 }
                 None => requests.answer(taken, 0),
             },

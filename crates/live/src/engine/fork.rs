@@ -11,6 +11,10 @@
 //! - **A fault of another thread** waits. In the child its thread does not exist.
 //! - **A fault of the thread that forks**, whose stack may be managed, is served from the tables
 //!   and noted in `aside`. The child takes over what is there.
+//! - **A fault of another process**, which reads the program's memory, is served likewise. A tracer
+//!   may hold the thread that forks, and let it go on when it has read what another thread hands
+//!   to the kernel: were it to wait, neither would ever end. For the same reason a thread's fault
+//!   does not wait for ever: who holds the one that forks may wait for that thread.
 //! - **A page on its way in or out**: there is none. The rest begins when all have arrived, however
 //!   long that takes.
 //! - **`munmap` and `mremap` that returned before the fork** were told of before, or are in `held`.
@@ -36,17 +40,23 @@
 //! 1. At rest only `aside`, `held` and the faults that have arrived change, by appending within
 //!    their capacity: the heap's lock is the forking thread's. A page is in `aside` before it can
 //!    be present.
-//! 2. Memory is not copied in one moment: an entry of `held` counts if its own number says so.
+//! 2. Memory is not copied in one moment: a child's copy may have a page and not the entry in
+//!    `aside`, unless it is the forking thread's. Its record says that there may be such pages
+//!    before there are any.
 //! 3. The child's record, and its share in every slot, exist before the fork.
 
+mod kept;
+
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::fence;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tidemark_core::driver::Driver;
+use tidemark_core::time::Time;
 
+use self::kept::{Aside, Fate, Held};
 use super::budget::DIVIDING_NS_MAX;
+use super::faults::Arrival;
 use super::place::Place;
 use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::Probe;
@@ -54,24 +64,22 @@ use crate::meters;
 use crate::requests::Requests;
 use crate::shared::{ProcessIndex, State};
 use crate::sys::maps::{Area, Maps};
-use crate::sys::memory::{self, Table};
-use crate::sys::uffd::{Message, Progress, Stop};
-use crate::sys::{PAGE, signal, socket};
+use crate::sys::memory;
+use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop};
+use crate::sys::{PAGE, program, signal, socket, thread};
 
-const ASIDE_MAX: usize = 64 << 10;
-const HELD_MAX: usize = 4096;
 /// The time that a fork waits for a record.
 const CLAIM_NS_MAX: u64 = 2_000_000_000;
 /// The pause between two looks whether the address space is at rest.
 const QUIET_PAUSE: Duration = Duration::from_micros(50);
 /// The longest sleep of an engine at rest, ...
 const REST_SLEEP_NS: u64 = 100_000_000;
-/// ... and while the thread that forks has faulted.
+/// ... and while a fault is served.
 const REST_RETRY_NS: u64 = 1_000_000;
+/// The time for which a fault of a thread that does not fork waits for the end of the rest.
+const OTHERS_WAIT_NS: u64 = 1_000_000_000;
 /// The time that a process may take to give up the half of its frames that its child will hold.
 const HALVING_NS_MAX: u64 = 5_000_000_000;
-/// The number of words of an entry of [`Held`]: a line of the processor's cache.
-const HELD_WORDS: usize = 8;
 
 /// The state of a fork.
 pub(super) struct Freeze {
@@ -80,71 +88,11 @@ pub(super) struct Freeze {
     /// as they have not been given up since.
     shared: u32,
     /// Pages that were copied to their places while frozen.
-    aside: Vec<usize>,
+    aside: Aside,
     /// Changes of the address space that were read while frozen.
     held: Held,
     /// Pages to read into.
     pub(super) page: crate::sys::memory::Mapping,
-}
-
-/// Changes of the address space, and for each the rest in which it was read. Memory is taken as
-/// far as it is used. An entry lies in one line, so that a copy of memory has all of it or an older
-/// one.
-struct Held {
-    words: Table<u64>,
-    count: usize,
-    /// The number of this rest. Entries of earlier ones have others, and unused ones zero.
-    number: u64,
-}
-
-impl Held {
-    fn new() -> Result<Held, crate::sys::Errno> {
-        Ok(Held {
-            words: Table::new(HELD_MAX * HELD_WORDS)?,
-            count: 0,
-            number: 1,
-        })
-    }
-
-    /// Forgets all of them, for another rest.
-    fn clear(&mut self) {
-        self.number += 1;
-        self.count = 0;
-    }
-
-    /// Appends a change.
-    fn push(&mut self, message: &Message) {
-        let (kind, from, to, bytes) = match *message {
-            Message::Remap { from, to, bytes } => (1, from, to, bytes),
-            Message::Remove { start, end } => (2, start, end, 0),
-            Message::Unmap { start, end } => (3, start, end, 0),
-            // These change nothing of the address space.
-            Message::Fault { .. } | Message::Fork { .. } | Message::Unknown(_) => return,
-        };
-        let entry = &mut self.words[self.count * HELD_WORDS..][..HELD_WORDS];
-        entry[1..5].copy_from_slice(&[kind, from as u64, to as u64, bytes as u64]);
-        fence(Release);
-        entry[0] = self.number;
-        self.count += 1;
-    }
-
-    /// Answers all of them, oldest first, and forgets them.
-    fn take(&mut self) -> Vec<Message> {
-        let entries = self.words.chunks_exact(HELD_WORDS);
-        let ours = entries.take_while(|entry| entry[0] == self.number);
-        let messages = ours.map(|entry| {
-            let [from, to, bytes] = [2, 3, 4].map(|word| entry[word] as usize);
-            let (start, end) = (from, to);
-            match entry[1] {
-                1 => Message::Remap { from, to, bytes },
-                2 => Message::Remove { start, end },
-                _ => Message::Unmap { start, end },
-            }
-        });
-        let messages = messages.collect();
-        self.clear();
-        messages
-    }
 }
 
 impl Freeze {
@@ -152,7 +100,7 @@ impl Freeze {
         Ok(Freeze {
             is_frozen: false,
             shared: 0,
-            aside: Vec::with_capacity(ASIDE_MAX),
+            aside: Aside::new()?,
             held: Held::new()?,
             page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
         })
@@ -183,8 +131,7 @@ impl Freeze {
     }
 
     fn has_room(&self) -> bool {
-        let room = crate::sys::uffd::MESSAGES_MAX;
-        self.held.count + room < HELD_MAX && self.aside.len() < ASIDE_MAX
+        self.held.has_room(MESSAGES_MAX) && self.aside.has_room(MESSAGES_MAX)
     }
 }
 
@@ -222,16 +169,19 @@ impl Engine {
     /// Changes no table from now on.
     fn begin_freeze(&mut self) {
         self.freeze.held.clear();
+        self.freeze.aside.clear();
         self.freeze.is_frozen = true;
     }
 
-    /// Rests until the fork by `thread` is over, and goes on in the parent with what it has left.
-    pub(super) fn rest(&mut self, thread: u32, requests: &Requests) {
+    /// Rests until the fork of `child` by `thread` is over, and goes on in the parent with what it
+    /// has left.
+    pub(super) fn rest(&mut self, thread: u32, child: ProcessIndex, requests: &Requests) {
         let program = self.machine.program().as_fd().as_raw_fd();
         let files = [Some(program), Some(self.doorbell.as_raw_fd()), None, None];
+        let begun = now();
         while !requests.take_thaw() {
             // It may have been read before the rest began, or be refused for now.
-            let pause_ns = match self.serve_frozen(thread) {
+            let pause_ns = match self.serve_frozen((thread, child), begun) {
                 true => REST_RETRY_NS,
                 false => REST_SLEEP_NS,
             };
@@ -242,6 +192,9 @@ impl Engine {
             }
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
+            }
+            if ready == 0 {
+                leave_if_alone();
             }
         }
         self.thaw();
@@ -325,16 +278,22 @@ impl Engine {
         }
     }
 
-    /// Serves the faults of a thread that have arrived aside. False if there are none.
-    fn serve_frozen(&mut self, thread: u32) -> bool {
+    /// Serves those faults that have arrived and don't wait for the end of the rest, which has
+    /// `begun` for a fork by a thread, of a child. False if there are none.
+    fn serve_frozen(&mut self, (forking, child): (u32, ProcessIndex), begun: Time) -> bool {
         let mut has_any = false;
         // Nothing may be freed here: the queue is walked, not emptied.
         for index in 0..self.waiting.arrived.len() {
             let arrival = self.waiting.arrived[index];
-            if thread == arrival.thread {
-                self.serve_aside(arrival.address);
-                has_any = true;
+            let is_others = arrival.thread != forking;
+            if is_others && !is_urgent(&arrival, begun) {
+                continue;
             }
+            if is_others {
+                self.shared.process(child).note_served_at_fork();
+            }
+            self.serve_aside(arrival.address, is_others);
+            has_any = true;
         }
         has_any
     }
@@ -350,61 +309,79 @@ impl Engine {
     fn thaw(&mut self) {
         self.now = now();
         self.freeze.is_frozen = false;
-        let mut aside = std::mem::take(&mut self.freeze.aside);
-        for &address in &aside {
-            if self.machine.pages().is_present(address).unwrap_or(false) {
-                // What stands there is newer than whatever the tables know.
-                self.vm
-                    .discard(&mut self.machine, self.space, page_of(address), 1);
-                self.adopt_page(page_of(address));
-            }
-        }
-        aside.clear();
-        self.freeze.aside = aside;
         for message in self.freeze.held.take() {
             self.apply(message);
         }
+        self.take_in_aside();
         self.adoption.scan_soon(self.now);
         self.outside.hasten(self.now);
     }
 
-    /// Serves a fault without changing the tables.
-    fn serve_aside(&mut self, address: usize) {
+    /// Takes in what was copied to its place: it is newer than what the tables know. What has been
+    /// moved since is found where it is by now, as in the end all is that stands there.
+    fn take_in_aside(&mut self) {
+        let aside = self.freeze.aside.take();
+        while !aside.is_empty() && self.await_changes() {
+            // Chosen before the first is taken in, which may send away others that are known.
+            let is_newer = |address: &usize| {
+                let is_there = self.machine.pages().is_present(*address);
+                let is_managed = self.managed.contains(*address);
+                is_managed && is_there.unwrap_or(false) && !self.is_known(page_of(*address))
+            };
+            let newer: Vec<usize> = aside.iter().copied().filter(is_newer).collect();
+            // What was seen may be what has come after something that has moved away.
+            if !self.machine.is_changing() {
+                for address in newer {
+                    self.adopt_newer(page_of(address));
+                }
+                return;
+            }
+        }
+        for address in aside {
+            if self.managed.contains(address) {
+                self.adoption.add(address, address + PAGE);
+            }
+        }
+    }
+
+    /// Serves a fault without changing the tables; it `is_others` if the thread that forks goes on
+    /// without it.
+    fn serve_aside(&mut self, address: usize, is_others: bool) {
         let at = page_of(address);
         let start = address_of(at);
-        if !self.managed.contains(start) {
+        let fate = self.freeze.held.fate_of(start);
+        let is_known = self.managed.contains(start) && fate != Fate::Remapped;
+        let is_served = self.freeze.aside.contains(start)
+            && self.machine.pages().is_present(start).unwrap_or(false);
+        if !is_known || is_served {
             self.machine.wake(at);
             return;
         }
         let frame = self.vm.frame_at(self.space, at);
         if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
-            self.note_aside(start);
+            self.freeze.aside.note(start);
             // Whether it stood there or not, it stands there now.
             let _: Probe = self.machine.probe(at);
             return;
         }
+        let zeros = self.machine.pool().zeros();
         let source = match (frame, self.vm.slot_at(self.space, at)) {
-            (Some(frame), _) => self.machine.pool().address(frame),
-            (None, Some(slot)) => {
-                if self.store.read_now(slot, &mut self.freeze.page).is_err() {
-                    self.end_for_fetch(start);
-                }
-                self.freeze.page.start()
-            }
-            (None, None) => self.machine.pool().zeros(),
+            _ if fate == Fate::Emptied => zeros,
+            (Some(frame), _) => self.machine.pooled(frame).unwrap_or(zeros),
+            (None, Some(slot)) => match self.store.read_now(slot, &mut self.freeze.page) {
+                Ok(()) => self.freeze.page.start(),
+                // Who waits for the page meets this again when the rest is over.
+                Err(_) if is_others => return,
+                Err(_) => self.end_for_fetch(start),
+            },
+            (None, None) => zeros,
         };
-        self.note_aside(start);
+        self.freeze.aside.note(start);
         match self.machine.program().copy(start, source, PAGE) {
             Progress::All | Progress::Part(_) => {}
             Progress::Nothing(Stop::Present) => self.machine.wake(at),
             // The thread still waits: it is served again in the next turn.
             Progress::Nothing(_) => {}
-        }
-    }
-
-    fn note_aside(&mut self, start: usize) {
-        if self.freeze.aside.len() < ASIDE_MAX && !self.freeze.aside.contains(&start) {
-            self.freeze.aside.push(start);
         }
     }
 
@@ -435,6 +412,11 @@ impl Engine {
         self.vm.forget_read_ahead();
         self.before = super::publish::Before::of(self);
         self.thaw();
+        if self.shared.process(index).was_served_at_fork() {
+            for (start, end) in self.managed.iter() {
+                self.adoption.add(start, end);
+            }
+        }
         self.wipe_in_child();
         self.follow_budget();
         self.publish();
@@ -474,7 +456,7 @@ impl Engine {
     fn bring_home(&mut self, address: usize) -> Result<(), Trouble> {
         let at = page_of(address);
         // What was served during the fork is there, and newer.
-        if self.freeze.aside.contains(&address) || self.wiped.contains(address) {
+        if self.freeze.aside.contains(address) || self.wiped.contains(address) {
             return Ok(());
         }
         let source = match (
@@ -552,6 +534,22 @@ impl Engine {
             error,
         })
     }
+}
+
+/// Ends an engine whose program has ended, or has executed another, in the midst of a fork: nobody
+/// ends the rest, nor gives back the heap.
+fn leave_if_alone() {
+    let is_gone = || program::await_end(0) || program::has_other_memory() == Some(true);
+    if program::is_engine() && is_gone() {
+        program::leave();
+    }
+}
+
+/// Returns true if a fault does not wait for the end of a rest that has `begun`, though its thread
+/// is not the one that forks.
+fn is_urgent(arrival: &Arrival, begun: Time) -> bool {
+    let has_waited = now().since_ns(arrival.since.max(begun)) >= OTHERS_WAIT_NS;
+    has_waited || thread::is_elsewhere(arrival.thread)
 }
 
 /// Finds the parts of `managed` that the program may not write to, and the mapping of each; none

@@ -9,6 +9,7 @@ use super::faults::Arrival;
 use super::outside::size;
 use super::trouble::{pid, say};
 use super::{Engine, now, page_of};
+use crate::sys::{program, thread};
 
 impl Engine {
     /// Parks the program, or lets it go on, as the supervisor wants it by now.
@@ -30,7 +31,9 @@ impl Engine {
         }
         for _ in 0..self.waiting.requeue_all() {
             match self.waiting.arrived.pop_front() {
-                Some(arrival) if self.is_restless(&arrival) => self.serve(arrival),
+                Some(arrival) if self.is_restless(&arrival) || looks_in(arrival.thread) => {
+                    self.serve(arrival);
+                }
                 Some(arrival) => self.waiting.arrived.push_back(arrival),
                 None => {}
             }
@@ -133,4 +136,9 @@ impl Engine {
             compressed.set_emptying(is_emptying);
         }
     }
+}
+
+/// Returns true if a thread is of another process, which reads the program's memory.
+fn looks_in(thread: u32) -> bool {
+    thread::is_elsewhere(thread) && !program::shares_memory_with(thread)
 }

@@ -4,9 +4,11 @@
 //! copies of its own of what it writes to, so both count in full, from the moment at which the
 //! child's record has frames.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use tidemark_partition as share;
 
-use super::{PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use super::{Field, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 
 impl Shared {
     /// Returns true if `index` is a record that was claimed for a process that has not begun.
@@ -51,6 +53,17 @@ impl Process<'_> {
                 return Some(child.begin_with(part, used));
             }
         }
+    }
+
+    /// Notes of a child that is being forked that pages may stand in it of which its copy of the
+    /// tables does not know. The parent's engine only, before there is one.
+    pub fn note_served_at_fork(&self) {
+        self.field(Field::ServedAtFork).store(1, SeqCst);
+    }
+
+    /// Returns true if there may be [such pages](Self::note_served_at_fork).
+    pub fn was_served_at_fork(&self) -> bool {
+        self.field(Field::ServedAtFork).load(SeqCst) != 0
     }
 
     /// Says of a child that may use `part` frames that it uses as many of them as it begins with.

@@ -17,7 +17,7 @@ impl SwapStore {
     }
 
     /// Reads `count` slots from `first` on at once, into the first pages of `into`. It waits for
-    /// the disk: only for an engine in the midst of a fork.
+    /// the disk, and takes no memory: only for an engine in the midst of a fork.
     pub fn read_run_now(
         &mut self,
         first: SlotId,

@@ -14,6 +14,7 @@
 
 pub mod confine;
 pub mod files;
+pub mod folders;
 pub mod futex;
 pub mod lifeline;
 pub mod maps;

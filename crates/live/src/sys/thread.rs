@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags, RawDir};
+use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CpuSet, Pid};
 
 use super::memory::Mapping;
-use super::{Errno, PAGE, futex, program};
+use super::{Errno, PAGE, folders, futex, program};
 
 const RUNNING: u32 = 0;
 const FINISHED: u32 = 1;
@@ -286,6 +286,14 @@ pub fn robust_list_head(thread: u32) -> Option<usize> {
     (answer == 0 && head != 0).then_some(head)
 }
 
+/// Returns true if the thread `number` is surely none of the program's. Zero is no number.
+pub fn is_elsewhere(number: u32) -> bool {
+    let none = 0;
+    // SAFETY: takes no pointers, and sends nothing.
+    let answer = unsafe { libc::syscall(libc::SYS_tgkill, program::number(), number, none) };
+    answer != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+}
+
 /// The threads of this process, by number, in no order.
 pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
     into.clear();
@@ -305,16 +313,13 @@ fn visit_numbers(folder: &str, visit: impl FnMut(u32)) -> Result<(), Errno> {
 
 /// Visits the entries of a folder whose names are numbers. Allocates nothing.
 fn visit_numbers_in(tasks: &OwnedFd, mut visit: impl FnMut(u32)) -> Result<(), Errno> {
-    let mut space = [std::mem::MaybeUninit::<u8>::uninit(); 2048];
-    let mut entries = RawDir::new(tasks, &mut space);
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_str().ok();
+    folders::visit(tasks, |name| {
+        let name = name.to_str().ok();
         if let Some(thread) = name.and_then(|name| name.parse().ok()) {
             visit(thread);
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Reads this process's memory by way of the kernel: an address that is not mapped gives `None`
