@@ -142,7 +142,9 @@ impl Told {
 }
 
 struct Run {
-    remote: Remote,
+    /// The control socket of the run. A connection that is silent for long is closed, so that each
+    /// request has one of its own.
+    socket: PathBuf,
     observer: Observer,
     beside: Beside,
     pages: u32,
@@ -157,7 +159,7 @@ impl Run {
     fn start(order: &Order, socket: &Path) -> Result<Run, String> {
         let pages = u32::try_from(order.bytes / PAGE_BYTES).map_err(|_| "`--bytes`: too many")?;
         Ok(Run {
-            remote: Remote::find(Some(socket), None).map_err(|error| error.to_string())?,
+            socket: socket.to_owned(),
             observer: Observer::of_own_engine()?,
             beside: order.faults.beside.unwrap_or(Beside::Alone),
             pages,
@@ -366,16 +368,20 @@ impl Run {
     }
 
     fn budget(&mut self, bytes: u64) -> Result<(), String> {
-        let asked = self.remote.ask(&Request::Budget { bytes });
-        asked.map(drop).map_err(|error| error.to_string())
+        self.ask(&Request::Budget { bytes }).map(drop)
     }
 
     fn state(&mut self) -> Result<RunState, String> {
-        match self.remote.ask(&Request::Stats) {
-            Ok(Reply::Stats(state)) => Ok(*state),
-            Ok(_) => Err("the run replied with something else".to_owned()),
-            Err(error) => Err(error.to_string()),
+        match self.ask(&Request::Stats)? {
+            Reply::Stats(state) => Ok(*state),
+            _ => Err("the run replied with something else".to_owned()),
         }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<Reply, String> {
+        let remote = Remote::find(Some(&self.socket), None);
+        let reply = remote.and_then(|mut remote| remote.ask(request));
+        reply.map_err(|error| error.to_string())
     }
 
     /// The counts of this process.
