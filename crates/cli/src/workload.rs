@@ -1,7 +1,7 @@
 //! `tidemark workload`: one of the measured programs by itself.
 
 use clap::Args;
-use tidemark_hostbench::workload::{self, Order};
+use tidemark_hostbench::workload::{self, Order, Workload, faults};
 
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
@@ -19,7 +19,10 @@ impl Files for Arguments {}
 
 /// Runs a workload and prints its outcome.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    let outcome = workload::measure(&arguments.order)?;
-    output::print(&format!("{}\n", outcome.to_line()));
+    let line = match arguments.order.workload {
+        Workload::Faults => faults::measure(&arguments.order)?.to_line(),
+        _ => workload::measure(&arguments.order)?.to_line(),
+    };
+    output::print(&format!("{line}\n"));
     Ok(Exit::Fine)
 }

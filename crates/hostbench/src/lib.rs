@@ -2,9 +2,9 @@
 //!
 //! [`plan`] holds what was asked for, [`measure`](measure()) runs the [`contender`]s in turn,
 //! `kernel_swap` and `cgroup` make the kernel's own swap one of them, `host` puts back what was
-//! changed for it. [`programs`] does the same for
-//! suites of real programs. [`record`] is what comes out, [`table`] shows it, [`suite`] holds
-//! claims against it, [`dated`] says where and when. [`workload`] has the measured programs,
+//! changed for it. [`programs`] does the same for suites of real programs. [`record`] is what
+//! comes out, [`table`] shows it, [`suite`] holds claims against it, [`dated`] says where and
+//! when. [`page_in`] measures what a fault costs. [`workload`] has the measured programs,
 //! [`child`] runs one to its end within a limit of time. [`calibrate`] measures what faults and
 //! transfers take, and [`kept`] keeps it.
 
@@ -20,6 +20,7 @@ pub mod kept;
 mod kernel_swap;
 mod measure;
 mod output;
+pub mod page_in;
 pub mod plan;
 pub mod programs;
 pub mod record;

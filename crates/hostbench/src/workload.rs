@@ -5,6 +5,8 @@
 //! as it saw it itself, and a checksum of all it read, by which the contenders are compared.
 
 pub mod array;
+pub mod faults;
+pub mod heap;
 pub mod outcome;
 pub mod pattern;
 pub mod programs;
@@ -40,6 +42,9 @@ pub enum Workload {
     /// Run the program that is named, in a copy of the scratch folder.
     #[value(hide = true)]
     Program,
+    /// Take faults of each kind and tell what they took.
+    #[value(hide = true)]
+    Faults,
 }
 
 /// Run one of the measured workloads by itself
@@ -72,6 +77,9 @@ pub struct Order {
     /// Says `ready`, then starts when a line comes on standard input.
     #[arg(long)]
     pub on_signal: bool,
+    /// The options of `faults` alone.
+    #[command(flatten)]
+    pub faults: faults::Options,
     /// The program to run, and its arguments.
     #[arg(last = true)]
     pub words: Vec<OsString>,
@@ -87,7 +95,7 @@ impl Workload {
             Workload::Random => Some(Shape::Random),
             Workload::Zipf => Some(Shape::Zipf),
             Workload::Phases => Some(Shape::Phases),
-            Workload::Compile | Workload::Sort | Workload::Program => None,
+            Workload::Compile | Workload::Sort | Workload::Program | Workload::Faults => None,
         }
     }
 
@@ -103,6 +111,7 @@ impl Workload {
             Workload::Compile => "compile",
             Workload::Sort => "sort",
             Workload::Program => "program",
+            Workload::Faults => "faults",
         }
     }
 

@@ -3,6 +3,7 @@
 //! [`tidemark_hostbench`] measures, and makes tables of what came out. A [`suite`] runs many
 //! benchmarks and checks claims about them, or programs in shares of their own memory.
 
+mod page_in;
 mod subject;
 mod suite;
 mod thrash;
@@ -44,11 +45,12 @@ pub struct Arguments {
     /// The workload to run
     #[arg(required_unless_present = "suite")]
     workload: Option<Subject>,
-    /// The memory all processes may use together: `256M`, `1G` [default of `thrash`: 128M]
+    /// The memory all processes may use together: `256M`, `1G` [default of `thrash`: 128M, of
+    /// `page-in`: half of the size]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
     /// The size of each process's array, or of the sort buffer; not for `compile` [default of
-    /// `thrash`: 32M]
+    /// `thrash`: 32M, of `page-in`: 64M]
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
     /// The number of processes that work at the same time
@@ -157,6 +159,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     {
         Subject::Workload(workload) => run_one(&arguments, workload, folder, &interrupt),
         Subject::Thrash => thrash::run(&arguments, folder, &interrupt),
+        Subject::PageIn => run_page_in(&arguments, folder, &interrupt),
         Subject::Build => unreachable!("it is a suite"),
     }
 }
@@ -176,6 +179,32 @@ fn run_one(
         table::text(&record, output::terminal_width())
     });
     verdict(&record)
+}
+
+fn run_page_in(
+    arguments: &Arguments,
+    folder: PathBuf,
+    interrupt: &Interrupt,
+) -> Result<Exit, Refusal> {
+    let asked = page_in::Asked {
+        size: arguments.size.as_deref(),
+        memory: arguments.memory.as_deref(),
+        laps: arguments.laps,
+        rounds: arguments.rounds,
+        seed: arguments.seed,
+        limit: arguments.limit,
+        is_json: arguments.json,
+        others: &[
+            ("--procs", arguments.procs != 1),
+            ("--contents", arguments.contents != Contents::default()),
+            ("--against", !arguments.against.is_empty()),
+            ("--policy", !arguments.policy.is_empty()),
+            ("--load-control", !arguments.load_control.is_empty()),
+            ("--division", !arguments.division.is_empty()),
+            ("--in-thread", arguments.in_thread),
+        ],
+    };
+    page_in::run(&asked, folder, interrupt)
 }
 
 fn run_suite(

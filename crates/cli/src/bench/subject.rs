@@ -19,6 +19,8 @@ pub enum Subject {
     Workload(Workload),
     /// Random accesses of more and more tasks.
     Thrash,
+    /// The cost of each kind of fault.
+    PageIn,
     /// A build, as a suite.
     Build,
 }
@@ -35,6 +37,7 @@ impl ValueEnum for Subject {
             Subject::Workload(Workload::Compile),
             Subject::Workload(Workload::Sort),
             Subject::Thrash,
+            Subject::PageIn,
             Subject::Build,
         ]
     }
@@ -45,6 +48,10 @@ impl ValueEnum for Subject {
             Subject::Thrash => Some(PossibleValue::new("thrash").help(
                 "More and more tasks with working sets in the same memory, under each load \
                  control: the thrashing curve",
+            )),
+            Subject::PageIn => Some(PossibleValue::new("page-in").help(
+                "What a page-in, a soft fault, a first touch and the way out of a page cost, \
+                 beside a bare loop that does the same and nothing else",
             )),
             Subject::Build => Some(PossibleValue::new("build").help(
                 "`make -j16` of a C++ program in a quarter of its memory: the suite \

@@ -12,6 +12,7 @@
 //! own preload library.
 #![allow(unsafe_code)]
 
+pub mod bare;
 pub mod confine;
 pub mod files;
 pub mod folders;
@@ -20,6 +21,7 @@ pub mod lifeline;
 pub mod maps;
 pub mod measure;
 pub mod memory;
+pub mod observed;
 pub mod pagemap;
 pub mod personality;
 pub mod pidfd;
