@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -36,6 +38,33 @@ def test_an_array_larger_than_its_memory_has_what_was_written(engine: tidemark.E
     assert counted.page_ins > 500 and counted.page_outs > 500
     assert counted.resident_bytes <= engine.memory == MIB
     assert counted.region_bytes == 4 * MIB
+
+
+def test_the_process_has_no_more_memory_than_the_limit(tmp_path: Path) -> None:
+    code = f"""
+import tidemark
+
+def anonymous():
+    for line in open("/proc/self/status"):
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) << 10
+
+engine = tidemark.Engine("16M", swap={str(tmp_path)!r}, swap_size="128M")
+array = engine.zeros((64, 1 << 20), "u1")
+before = most = anonymous()
+for turn in range(3):
+    for row in array:
+        row[:] = turn
+        most = max(most, anonymous())
+print(most - before)
+"""
+    # Elsewhere than here, where the sources would be found in place of what is installed.
+    run = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run([sys.executable, "-c", code], **run)  # type: ignore[call-overload]
+    if "userfaultfd" in done.stderr and os.environ.get("REQUIRE_ALL") != "1":
+        pytest.skip(done.stderr)
+    # The engine's tables take some 3 % of the limit.
+    assert 15 * MIB < int(done.stdout) < 18 * MIB, done.stderr
 
 
 def test_operations_of_numpy_run_on_such_arrays(engine: tidemark.Engine) -> None:
@@ -81,6 +110,13 @@ def test_space_comes_back_with_the_last_part_of_an_array(engine: tidemark.Engine
     del part
     assert engine.zeros(40 * MIB, np.uint8).nbytes == 40 * MIB
     assert engine.statistics().region_bytes == 0
+
+
+def test_space_of_arrays_that_only_name_each_other_is_found(engine: tidemark.Engine) -> None:
+    for _ in range(5):
+        circle: list[object] = [engine.zeros(40 * MIB, np.uint8)]
+        circle.append(circle)
+        del circle
 
 
 def test_a_limit_holds_for_arrays_made_within_it(engine: tidemark.Engine, tmp_path: Path) -> None:

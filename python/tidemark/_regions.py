@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import operator
 import os
@@ -86,7 +87,12 @@ class Engine:
             return np.zeros(sides, kind)
         if size >= 1 << 63:
             raise MemoryError(f"`shape` is {shape}; needs less than 8 EiB")
-        memory = _Memory(self._engine.zeros(size), size)
+        try:
+            memory = _Memory(self._engine.zeros(size), size)
+        except MemoryError:
+            # Arrays that only name each other have their space until they are looked for.
+            gc.collect()
+            memory = _Memory(self._engine.zeros(size), size)
         return np.asarray(memory).view(kind).reshape(sides)
 
     empty = zeros

@@ -82,7 +82,7 @@ impl Engine {
     ///
     /// # Errors
     /// Zero bytes; more than the engine's memory and swap file can hold beside its other regions;
-    /// or the kernel refuses to map or to register memory, as it does within `tidemark run`.
+    /// or the kernel refuses to map or to register memory.
     pub fn zeros(&self, bytes: u64) -> Result<Region, Error> {
         Region::new(Arc::clone(&self.handle), bytes)
     }

@@ -43,9 +43,7 @@ impl Region {
         hidden.map_err(call("keeping a region from forked children"))?;
         let span = span(&mapping, 0..mapping.bytes());
         let mapped = handle.ask(|reply| Command::Map(span, reply))?;
-        mapped.map_err(call(
-            "registering a region (within `tidemark run` all memory is managed already)",
-        ))?;
+        mapped.map_err(call("registering a region with userfaultfd"))?;
         Ok(Region {
             mapping,
             bytes,
