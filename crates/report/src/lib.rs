@@ -7,7 +7,7 @@
 //! terminals and browsers, and [`visits`] is a table for terminals. They share how values become
 //! places ([`axis`]), numbers ([`numbers`]), colours ([`colours`]) and sentences ([`words`]), how a
 //! map is laid out ([`raster`]), and its table ([`regions`]). [`footprint`] stands below working
-//! sets.
+//! sets. [`headline`] is the sentence that leads a page.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +16,7 @@ pub mod colours;
 pub mod diff;
 pub mod experiment;
 pub mod footprint;
+pub mod headline;
 pub mod numbers;
 pub mod page;
 pub mod picture;
