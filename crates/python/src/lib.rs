@@ -3,8 +3,8 @@
 //! It turns Python's arguments into those of the crates below, and what they answer into columns.
 //! The Python half names the columns and checks nothing twice. [`trace`] reads and writes files,
 //! [`events`] lists what happened in them, [`references`] loads them for the analyses, [`curve`],
-//! [`sets`] and [`phases`] run those, [`replay`] runs traces on memory systems, [`generate`] makes
-//! references up.
+//! [`sets`] and [`phases`] run those, [`replay`] runs traces on memory systems, [`sweep`] counts
+//! the rows of sweeps, [`generate`] makes references up.
 //!
 //! # Invariants
 //! 1. A column is made once and belongs to its array from then on; nobody can write to it.
@@ -23,6 +23,7 @@ mod pool;
 mod references;
 mod replay;
 mod sets;
+mod sweep;
 mod trace;
 
 /// The compiled half of `tidemark`.
@@ -40,6 +41,8 @@ mod _tidemark {
     use super::replay::{describe_systems, replay};
     #[pymodule_export]
     use super::sets::{find_knee, follow, need_fixed, need_variable};
+    #[pymodule_export]
+    use super::sweep::{check_sweep, read_sweep, sweep_rows, trace_bytes, write_sweep};
     #[pymodule_export]
     use super::trace::{Columns, Summary, read, summarize, write};
 
