@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/guide/python.md", "docs/guide/arrays.md"]
+PAGES = ["README.md", *(f"docs/guide/{page}.md" for page in ("python", "arrays", "sweep"))]
 IS_FULL = os.environ.get("TIDEMARK_ACCEPTANCE") == "full"
 
 

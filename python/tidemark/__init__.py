@@ -12,6 +12,7 @@ True
   and what `load` gives: that spares the work where several questions are asked.
 - `curve` counts misses for each size of memory, `working_set` follows the resident pages over time,
   `phases` finds phases, `needed` says how much memory is needed.
+- `sweep` counts many traces by many policies in many sizes of memory, on any executor.
 - `record` makes a trace of a real program, by the installed command `tidemark`.
 - `replay` runs recorded programs on whole memory systems, which `systems` lists; `compare` sets such
   a prediction beside what the program does live, by the installed command.
@@ -39,6 +40,7 @@ from tidemark._made import generate, golden
 from tidemark._references import References, Source, load
 from tidemark._regions import Engine, Statistics, advise, empty, memory_limit, prefetch, zeros
 from tidemark._replays import Replays, System, replay, systems
+from tidemark._sweeps import Sweep, sweep
 from tidemark._tidemark import __version__
 from tidemark._traces import Events, Info, Kinds, Trace, info, read, write
 
@@ -61,6 +63,7 @@ __all__ = [
     "Residence",
     "Source",
     "Statistics",
+    "Sweep",
     "System",
     "Table",
     "Trace",
@@ -81,6 +84,7 @@ __all__ = [
     "read",
     "record",
     "replay",
+    "sweep",
     "systems",
     "working_set",
     "write",

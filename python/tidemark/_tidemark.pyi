@@ -11,6 +11,7 @@ __all__ = [
     "Region",
     "Summary",
     "__version__",
+    "check_sweep",
     "count_faults",
     "count_misses",
     "describe_policies",
@@ -27,10 +28,14 @@ __all__ = [
     "number",
     "parse_size",
     "read",
+    "read_sweep",
     "replay",
     "restore",
     "summarize",
+    "sweep_rows",
+    "trace_bytes",
     "write",
+    "write_sweep",
 ]
 __version__: str
 
@@ -144,6 +149,11 @@ def describe_systems() -> list[tuple[str, str, str]]: ...
 def replay(
     paths: list[str], pages: list[int], shares: list[float], machine: dict[str, Any]
 ) -> str: ...
+def check_sweep(policies: list[str], memory: list[str]) -> None: ...
+def sweep_rows(trace: str, policy: str, memory: list[str]) -> str: ...
+def trace_bytes(trace: str) -> int: ...
+def read_sweep(name: str, text: str) -> str: ...
+def write_sweep(record: str, is_json: bool) -> str: ...
 def follow(
     references: References, policy: str, windows: list[int], pieces: int
 ) -> list[tuple[U64, U64, U64, F64, U64, U64, tuple[float, float, int]]]: ...

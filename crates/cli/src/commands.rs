@@ -37,6 +37,7 @@ commands! {
     Record = record;
     Mark = mark;
     Curve = curve;
+    Sweep = sweep;
     Wss = wss;
     Map = map;
     Report = report;

@@ -37,7 +37,7 @@ type Known = (&'static str, &'static str, fn() -> Vec<&'static str>);
 
 /// The kinds of values with known names: policies, systems, disks and others. All of these take
 /// more than their names alone, like files, so that the command itself does not hold to them.
-const NAMED: [Known; 17] = [
+const NAMED: [Known; 18] = [
     ("run", "policy", live_policies),
     ("run", "load_control", load_controls::names),
     ("run", "division", divisions),
@@ -54,6 +54,7 @@ const NAMED: [Known; 17] = [
     ("replay", "disk", disks),
     ("replay", "file_disk", disks),
     ("replay", "scheduler", schedulers),
+    ("sweep", "policies", Named::all),
     ("systems", "name", systems),
 ];
 

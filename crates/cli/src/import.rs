@@ -103,9 +103,13 @@ impl Files for Arguments {
 
 /// Imports.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    let format = match arguments.from {
-        Some(format) => Some(format),
-        None => Format::of_name(&arguments.input)?,
+    // A name of any text (`.txt`) tells less than what stands in the file.
+    let (format, otherwise) = match arguments.from {
+        Some(format) => (Some(format), None),
+        None => match Format::of_name(&arguments.input)? {
+            Some(Format::Pages) => (None, Some(Format::Pages)),
+            named => (named, None),
+        },
     };
     check_csv(&arguments, format)?;
     let form = form(&arguments)?;
@@ -125,7 +129,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let (name, source) = Input::open(&arguments.input)?.metered();
     let output = Output::open(&arguments.output, false)?;
     let out = output.writer()?;
-    let told = match convert(source, format, &form, repeats, out) {
+    let told = match convert(source, (format, otherwise), &form, repeats, out) {
         Ok(Ok(told)) => told,
         Ok(Err(formats::Unknown)) => return Err(unknown(&name)),
         Err(error) => return output.failed(&name, &error),

@@ -40,6 +40,7 @@ mod record;
 mod replay;
 mod report;
 mod run;
+mod sweep;
 mod systems;
 mod top;
 mod traces;

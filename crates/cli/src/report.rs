@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tidemark_lab::analysis::map::Fineness;
 use tidemark_lab::study::Wanted;
+use tidemark_report::headline::headline;
 use tidemark_report::page::page;
 use tidemark_report::terminal;
 use tidemark_results::text;
@@ -74,8 +75,10 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         output::print(&record.to_json());
         return Ok(Exit::Fine);
     }
-    let needs = terminal::needs(&record.curve, views::screen(None));
+    let screen = views::screen(None);
+    let needs = terminal::needs(&record.curve, screen);
     let page = arguments.output.display();
-    output::print(&format!("{needs}The page is in `{page}`.\n"));
+    let answer = terminal::sentence(&headline(&record), screen);
+    output::print(&format!("{answer}{needs}The page is in `{page}`.\n"));
     Ok(Exit::Fine)
 }

@@ -328,6 +328,10 @@ fn a_report_has_everything() {
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.contains("<title>loop · Tidemark</title>") && html.contains("600 KiB"));
     assert!(html.contains("<h2>Footprint</h2>") && html.contains("id=\"footprint-plot\""));
+    let told = text(&["report", &trace, "-o", &page]);
+    assert!(told.starts_with("It needs "), "{told}");
+    let sentence = told.split_once(".\n\n").unwrap().0.replace("\n  ", " ");
+    assert!(html.contains(&sentence), "{sentence}");
 }
 
 #[test]

@@ -166,6 +166,48 @@ fn every_format_is_imported() {
 }
 
 #[test]
+fn formats_are_known_by_content_where_the_name_says_nothing() {
+    let folder = Folder::new("imports-content");
+    let (named, guessed) = (folder.path("named.tide"), folder.path("guessed.tide"));
+    let is_told = |(format, _): &(&str, Vec<u8>)| !["u32", "u64", "oracleGeneral"].contains(format);
+    for (format, bytes) in samples().into_iter().filter(is_told) {
+        let bytes = match format {
+            // Numbers without a unit are refused whichever way the format is known.
+            "csv" => b"page,process\n7,1\n8,1\n".to_vec(),
+            // So few instructions could be anything.
+            "champsim" => bytes.repeat(4),
+            _ => bytes,
+        };
+        let packed = folder.path("packed.txt.gz");
+        let mut packer = Command::new("gzip")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::fs::File::create(&packed).unwrap())
+            .spawn()
+            .unwrap();
+        let mut stdin = packer.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, &bytes).unwrap();
+        drop(stdin);
+        assert!(packer.wait().unwrap().success());
+        let [plain, text] = ["trace", "trace.txt"].map(|name| file(&folder, name, &bytes));
+        done(&["import", &plain, "-o", &named, "--from", format]);
+        for input in [&plain, &text, &packed] {
+            done(&["import", input, "-o", &guessed]);
+            assert_eq!(contents(&named), contents(&guessed), "{format}: {input}");
+        }
+    }
+    let words = file(&folder, "words", b"just words\nand more of them\n");
+    let told = refused(&["import", &words, "-o", &guessed]);
+    for format in ["lackey", "champsim", "pinatrace", "drmemtrace"] {
+        assert!(told.contains(&format!("`{format}`")), "{told}");
+    }
+    // Lines that an importer takes at first, and not later, are refused with their number.
+    let mixed = ["1\n".repeat(50), "words\n".into()].concat();
+    let mixed = file(&folder, "mixed.txt", mixed.as_bytes());
+    let told = refused(&["import", &mixed, "-o", &guessed]);
+    assert!(told.contains("line 51"), "{told}");
+}
+
+#[test]
 fn found_a5_no_option_of_import_is_dropped() {
     let folder = Folder::new("imports-options");
     let (plain, other) = (folder.path("plain.tide"), folder.path("other.tide"));

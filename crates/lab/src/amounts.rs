@@ -75,6 +75,17 @@ pub fn check_sizes(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Refuses sizes that [`parse_memory`] would refuse of any trace, before one is read.
+pub fn check_memories(option: &str, parts: &[String]) -> Result<(), Refusal> {
+    for part in parts {
+        let pages = parse_memory(option, part, u64::MAX, 1)?;
+        if pages == 0 && part.bytes().all(|byte| byte.is_ascii_digit()) {
+            refuse!("`{option} {part}`: less than a page; give pages (`4096`) or memory (`16M`)");
+        }
+    }
+    Ok(())
+}
+
 fn less_than_a_page(part: &str) -> String {
     format!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)")
 }

@@ -29,6 +29,7 @@ mod runs;
 mod sampled;
 mod simulated;
 mod space_time;
+pub mod sweep;
 mod time;
 mod trial;
 mod verdict;

@@ -3,8 +3,8 @@
 //! It turns Python's arguments into those of the crates below, and what they answer into columns.
 //! The Python half names the columns and checks nothing twice. [`trace`] reads and writes files,
 //! [`events`] lists what happened in them, [`references`] loads them for the analyses, [`curve`],
-//! [`sets`] and [`phases`] run those, [`replay`] runs traces on memory systems, [`generate`] makes
-//! references up, [`regions`] has memory for arrays.
+//! [`sets`] and [`phases`] run those, [`replay`] runs traces on memory systems, [`sweep`] counts
+//! the rows of sweeps, [`generate`] makes references up, [`regions`] has memory for arrays.
 //!
 //! # Invariants
 //! 1. A column is made once and belongs to its array from then on; nobody can write to it.
@@ -24,6 +24,7 @@ mod references;
 mod regions;
 mod replay;
 mod sets;
+mod sweep;
 mod trace;
 
 /// The compiled half of `tidemark`.
@@ -43,6 +44,8 @@ mod _tidemark {
     use super::replay::{describe_systems, replay};
     #[pymodule_export]
     use super::sets::{find_knee, follow, need_fixed, need_variable};
+    #[pymodule_export]
+    use super::sweep::{check_sweep, read_sweep, sweep_rows, trace_bytes, write_sweep};
     #[pymodule_export]
     use super::trace::{Columns, Summary, read, summarize, write};
 

@@ -10,7 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tidemark_results::analysis::report::ReportRecord;
 
-use crate::words;
+use crate::{headline, words};
 
 const REPORT: Content<'_> = Content {
     main: include_str!("page/page.html"),
@@ -18,6 +18,7 @@ const REPORT: Content<'_> = Content {
     scripts: &[
         include_str!("page/heat.js"),
         include_str!("page/footprint.js"),
+        include_str!("page/regions.js"),
         include_str!("page/phases.js"),
         include_str!("page/page.js"),
     ],
@@ -40,9 +41,11 @@ pub fn page(record: &ReportRecord) -> String {
     let parts = vec![
         ("title", escaped(&words::title(&record.trace))),
         ("facts", escaped(&words::facts(&record.trace))),
+        ("headline", marked(&headline::headline(record))),
         ("needs", tables::needs(&record.curve)),
         ("windows", tables::windows(&record.wss)),
-        ("footprint", tables::footprint(&record.wss)),
+        ("footprint", tables::footprint(record)),
+        ("largest", tables::largest(&record.map)),
         ("phases", tables::phases(&record.phases)),
         ("regions", tables::regions(&record.map)),
         ("space_time", tables::space_time(record)),

@@ -86,6 +86,14 @@ impl Screen {
     }
 }
 
+/// A sentence that leads, with a blank line below it; nothing for none.
+pub fn sentence(text: &str, screen: Screen) -> String {
+    match text.is_empty() {
+        true => String::new(),
+        false => wrapped(text, screen.columns) + "\n",
+    }
+}
+
 /// A character and its colours.
 #[derive(Clone, Copy, Debug)]
 struct Cell {

@@ -15,7 +15,8 @@ fn a_page_is_one_file_that_loads_nothing() {
     assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
     for outside in [
         "src=\"http",
-        "href=\"",
+        "href=\"h",
+        "href=\"/",
         "@import",
         "url(",
         "fetch(",
@@ -65,12 +66,48 @@ fn answers_and_tables_stand_in_the_text() {
         "<h3>Under ideal policies</h3>",
         "in which it takes at most 10 % longer under <code>tidemark run</code>",
         "too short to tell",
-        "26.2 MiB to 29.9 MiB",
+        "26.2\u{a0}MiB to 29.9\u{a0}MiB",
         "libc.so.6",
         "space-time",
     ] {
         assert!(html.contains(text), "{text}");
     }
+}
+
+#[test]
+fn the_answer_and_its_reason_come_first_in_one_sentence() {
+    let html = page(&sample::report());
+    let (head, _) = html.split_once("<h2>Memory needed</h2>").unwrap();
+    let (_, answer) = head.split_once("<p class=\"answer\">").unwrap();
+    let (answer, _) = answer.split_once("</p>").unwrap();
+    assert!(answer.starts_with("It needs 27.7 MiB") && answer.contains("because"));
+    assert_eq!(answer.matches(". ").count(), 0, "{answer}");
+}
+
+#[test]
+fn names_of_regions_lead_from_map_to_footprint_to_curve() {
+    let html = page(&sample::report());
+    // The footprint names the heap, and leads to its row in the table of the map.
+    let (_, footprint) = html.split_once("id=\"footprint-plot\"").unwrap();
+    let (footprint, rest) = footprint.split_once("</section>").unwrap();
+    let (_, link) = footprint.split_once("<td><a href=\"#").unwrap();
+    let (row, name) = link.split_once('"').unwrap();
+    assert!(name.contains(">[heap]</a>"), "{name}");
+    let (_, row) = rest.split_once(&format!("<tr id=\"{row}\">")).unwrap();
+    let (row, _) = row.split_once("</tr>").unwrap();
+    assert!(
+        row.contains("href=\"#map\"") && row.contains("href=\"#curves\""),
+        "{row}"
+    );
+    let (_, curves) = html.split_once("id=\"curve-plot\"").unwrap();
+    let (curves, _) = curves.split_once("</section>").unwrap();
+    assert!(curves.contains("data-region=\"0\">[heap]"), "{curves}");
+}
+
+#[test]
+fn a_page_is_bounded_however_long_the_trace_was() {
+    let html = page(&sample::largest());
+    assert!(html.len() < 4 << 20, "{} bytes", html.len());
 }
 
 #[test]

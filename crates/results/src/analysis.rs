@@ -2,7 +2,8 @@
 //!
 //! [`curve`] has misses by memory, [`wss`] the working set over time, with the [`footprint`] if
 //! that is wanted, [`map`] which addresses were used when, [`phases`] the localities a program went
-//! through, and [`report`] all of them, for one trace. Each names its schema and can be read back;
+//! through, and [`report`] all of them, for one trace. [`sweep`] has misses
+//! of many traces. Each names its schema and can be read back;
 //! each has a CSV form of its main table.
 //!
 //! # Units
@@ -16,6 +17,7 @@ pub mod footprint;
 pub mod map;
 pub mod phases;
 pub mod report;
+pub mod sweep;
 pub mod verdict;
 pub mod wss;
 

@@ -74,6 +74,9 @@ const EXTENSIONS: [(&str, Format); 18] = [
     ("champsimtrace", Format::ChampSim),
 ];
 
+/// The lines at the beginning of a file by which its format is told.
+const LINES_TRIED: usize = 40;
+
 /// The account of an import.
 pub struct Told {
     /// The number of references.
@@ -142,7 +145,52 @@ impl Format {
         }
         let is_lackeys =
             start.starts_with(b"==") && contains(start, b"Lackey, an example Valgrind");
-        is_lackeys.then_some(Format::Lackey)
+        if is_lackeys {
+            return Some(Format::Lackey);
+        }
+        if champsim::is_likely(start) {
+            return Some(Format::ChampSim);
+        }
+        Format::of_lines(start)
+    }
+
+    /// The text format whose importer takes the first lines of a file.
+    fn of_lines(start: &[u8]) -> Option<Format> {
+        let lines = start.split_inclusive(|&byte| byte == b'\n');
+        let lines = lines.take(LINES_TRIED).collect::<Vec<&[u8]>>().concat();
+        // The last of many lines may be cut.
+        let end = match lines.len() < start.len() || start.len() < foreign::START_BYTES {
+            true => lines.len(),
+            false => lines.iter().rposition(|&byte| byte == b'\n')? + 1,
+        };
+        let form = csv::Form {
+            delimiter: b',',
+            is_hexadecimal: false,
+            page_bytes: 4096,
+            // A unit that is missing is told when it is imported.
+            time: csv::Clock::None,
+            columns: vec![],
+        };
+        let takes = |format: &Format| {
+            let begin = |header: Header| -> Result<_, Error> {
+                let writer = Writer::new(std::io::sink(), &header)?;
+                Ok(Appender::new(writer, Repeats::Kept))
+            };
+            let filled = read(&lines[..end], *format, &form, begin);
+            filled.is_ok_and(|(filled, _)| filled.references() > 0)
+        };
+        // A page number a line is CSV of one column, too.
+        let formats = [
+            Format::Lackey,
+            Format::Pinatrace,
+            Format::Perf,
+            Format::Drmemtrace,
+            Format::Damon,
+            Format::Lis,
+            Format::Pages,
+            Format::Csv,
+        ];
+        formats.into_iter().find(takes)
     }
 
     /// Returns true if the files of this format are text.
@@ -188,19 +236,21 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     some.windows(part.len()).any(|window| window == part)
 }
 
-/// Imports `source` into `out`. Without a `format` the file's beginning tells it.
+/// Imports `source` into `out`. Without a format the file's beginning tells it; the second one is
+/// taken where that tells nothing.
 ///
 /// # Errors
 /// The source is not of the format, or can't be read; `Ok(Err(_))` where its format is not known.
 pub fn convert(
     source: impl Read,
-    format: Option<Format>,
+    (format, otherwise): (Option<Format>, Option<Format>),
     form: &csv::Form,
     repeats: Option<Repeats>,
     out: impl Write,
 ) -> Result<Result<Told, Unknown>, Error> {
     let (start, source) = foreign::peek(import::open(source)?)?;
-    let Some(format) = format.or_else(|| Format::of_start(&start)) else {
+    let told = || Format::of_start(&start).or(otherwise);
+    let Some(format) = format.or_else(told) else {
         return match foreign::find_marked(&start) {
             Some(known) => Err(known.error()),
             None => Ok(Err(Unknown)),
@@ -438,7 +488,9 @@ mod tests {
         assert_eq!(guessed(damon), Some(Format::Damon));
         let lackey = b"==7== Lackey, an example Valgrind tool\n";
         assert_eq!(guessed(lackey), Some(Format::Lackey));
-        assert_eq!(guessed(b"1\n2\n"), None);
+        assert_eq!(guessed(b"just words\nand more\n"), None);
+        assert_eq!(guessed(b"a,b\n1,2\n"), None);
+        assert_eq!(guessed(b""), None);
         assert_eq!(guessed(b"\x7fELF"), None);
     }
 }

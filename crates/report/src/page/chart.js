@@ -86,6 +86,34 @@ const fingers = (element, zoom, read) => {
   }, { passive: false });
 };
 
+// A dashed line across the chart `u` at `value`, with a name from `free` on; where that ends.
+const upright = (u, value, name, free = -1) => {
+  const { ctx, bbox } = u;
+  const x = u.valToPos(value, 'x', true);
+  const right = bbox.left + bbox.width;
+  if (x < bbox.left || x > right) return free;
+  ctx.save();
+  ctx.fillStyle = colour('--text');
+  ctx.strokeStyle = colour('--faint');
+  ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'alphabetic';
+  ctx.setLineDash([4, 4]);
+  ctx.beginPath();
+  ctx.moveTo(x, bbox.top);
+  ctx.lineTo(x, bbox.top + bbox.height);
+  ctx.stroke();
+  if (x > free) {
+    const width = ctx.measureText(name).width;
+    // A name that would end beyond the chart stands on the other side.
+    const isLeft = x + 5 + width > right && x - 5 - width > Math.max(free, bbox.left);
+    ctx.fillText(name, isLeft ? x - 5 - width : x + 5, bbox.top + 14 * devicePixelRatio);
+    free = isLeft ? x : x + width + 10;
+  }
+  ctx.restore();
+  return free;
+};
+
 // A chart in `host`. `describe()` gives, each time it is drawn anew:
 //   series: [{ name, ink, dashed, x, y, low, high, dot }]   x rising
 //   x, y: { log, label(v), steps, name }    tip(x, series) -> html    under(u)    range [from, to]
@@ -103,7 +131,7 @@ const chart = (host, describe, onRange) => {
     labelSize: scale.name ? 22 : 0,
     labelGap: 2,
     size: side === 'x' ? 34 : 66,
-    space: side === 'x' ? 72 : 34,
+    space: side === 'x' ? (host.clientWidth < 620 ? 56 : 72) : 34,
     incrs: scale.steps,
     values: (u, splits) => splits.map((v) => (v === null ? null : scale.label(v))),
     splits: scale.log ? (u, at, min, max) => powers(scale.log, min, max, side) : undefined,
@@ -112,7 +140,7 @@ const chart = (host, describe, onRange) => {
   });
   // On a logarithmic axis only as many powers are written as there is room for.
   const powers = (base, min, max, side) => {
-    const room = side === 'x' ? (host.clientWidth - 80) / 76 : (height() - 66) / 30;
+    const room = side === 'x' ? (host.clientWidth - 80) / (host.clientWidth < 620 ? 60 : 76) : (height() - 66) / 30;
     const [from, to] = [min, max].map((v) => Math.log(v) / Math.log(base));
     const all = [];
     const every = Math.max(1, Math.ceil((to - from) / Math.max(2, room)));

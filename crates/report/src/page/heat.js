@@ -143,10 +143,27 @@ const heatMap = (host, map, unit, pageBytes, onRange) => {
     over.width = Math.round(host.clientWidth * ratio);
     over.height = Math.round((height + 44) * ratio);
   };
+  // Names are links, laid over the map: to the row of the region in the table, where it has one.
+  const labels = document.createElement('div');
+  labels.className = 'labels';
+  host.append(labels);
+  const label = (region, middle) => {
+    const it = document.createElement(region.place === null ? 'span' : 'a');
+    it.textContent = region.name;
+    it.title = region.name;
+    if (region.place !== null) {
+      it.href = `#region-${region.place}`;
+      it.dataset.region = region.place;
+    }
+    it.style.top = `${middle - 9}px`;
+    it.style.maxWidth = `${box.isNarrow ? box.width * 0.6 : box.left - 8}px`;
+    labels.append(it);
+  };
   const bandTop = (y) => ((y - view.y0) / (view.y1 - view.y0)) * box.height;
   const names = (ctx) => {
-    ctx.font = '12px system-ui, sans-serif';
-    ctx.textBaseline = 'middle';
+    labels.replaceChildren();
+    labels.className = box.isNarrow ? 'labels narrow' : 'labels';
+    Object.assign(labels.style, { width: `${box.isNarrow ? box.width : box.left - 6}px`, height: `${box.height}px` });
     let free = -99;
     for (const band of map.bands) {
       const top = Math.max(0, bandTop(band.top));
@@ -156,26 +173,16 @@ const heatMap = (host, map, unit, pageBytes, onRange) => {
       const edge = bandTop(band.top);
       if (edge > 0.5) ctx.fillRect(box.left, Math.round(edge) - 1, box.width, 1.5);
       const middle = (top + bottom) / 2;
-      if (middle - 7 < free) continue;
-      free = middle + 7;
-      const region = map.regions[band.region];
-      let name = region.name;
-      const room = box.isNarrow ? box.width * 0.6 : box.left - 14;
-      while (name.length > 4 && ctx.measureText(name).width > room) name = name.slice(0, -2) + '…';
-      if (box.isNarrow) {
-        const width = ctx.measureText(name).width;
-        ctx.globalAlpha = 0.82;
-        ctx.fillRect(2, middle - 8, width + 8, 16);
-        ctx.globalAlpha = 1;
-      }
-      ctx.fillStyle = colour('--text');
-      ctx.textAlign = box.isNarrow ? 'left' : 'right';
-      ctx.fillText(name, box.isNarrow ? 6 : box.left - 8, middle);
+      if (middle - 9 < free) continue;
+      free = middle + 9;
+      label(map.regions[band.region], middle);
     }
   };
   const timeAxis = (ctx) => {
+    ctx.font = '12px system-ui, sans-serif';
+    ctx.textBaseline = 'middle';
     const [from, to] = [time(view.x0), time(view.x1)];
-    const step = stepsOfTen.find((s) => (to - from) / s <= box.width / 84) || to - from;
+    const step = stepsOfTen.find((s) => (to - from) / s <= box.width / (box.isNarrow ? 60 : 84)) || to - from;
     ctx.textAlign = 'center';
     ctx.fillStyle = colour('--text');
     ctx.strokeStyle = colour('--line');
@@ -235,6 +242,14 @@ const heatMap = (host, map, unit, pageBytes, onRange) => {
   it.reset = () => {
     it.setView({ x0: 0, x1: map.width, y0: 0, y1: map.height });
     tell();
+  };
+  // Zooms to the region of a row of the table, with a margin.
+  it.showRegion = (place) => {
+    const band = map.bands.find((it) => map.regions[it.region].place === place);
+    if (!band) return;
+    // Less than any other band is high.
+    const margin = Math.min(12, Math.max(2, band.height * 0.1));
+    it.setView({ y0: Math.max(0, band.top - margin), y1: Math.min(map.height, band.top + band.height + margin) });
   };
   // What is under a place of the element: a region, an address, a time, a heat.
   it.at = (x, y) => {

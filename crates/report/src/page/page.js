@@ -1,7 +1,7 @@
 // Sets up the parts of a report.
 const curveChart = (record) => {
   const { trace, curves } = record;
-  const state = { shows: 'Misses', across: 'log', up: 'log' };
+  const state = { shows: 'Misses', across: 'log', up: 'log', marked: null };
   const value = (curve, at) => (state.shows === 'Misses' ? curve.misses[at] : trace.time / Math.max(1, curve.misses[at]));
   const describe = () => ({
     series: curves.map((curve) => {
@@ -17,6 +17,10 @@ const curveChart = (record) => {
       log: state.up === 'log' ? 10 : 0, steps: stepsOfTen,
       label: state.shows === 'Misses' ? count : (v) => timeShort(v, trace.time_unit),
       name: state.shows === 'Misses' ? 'misses' : `${trace.time_unit} between misses`,
+    },
+    under: (u) => {
+      const { marked } = state;
+      if (marked) upright(u, marked.memory, `${marked.name}: ${bytes(marked.memory)}`);
     },
     tip: (memory, shown) => {
       const lines = shown.map((s) => {
@@ -38,6 +42,8 @@ const curveChart = (record) => {
   choice(tools, ['x axis: log', 'linear'], 'x axis: log', set('across'));
   choice(tools, ['y axis: log', 'linear'], 'y axis: log', set('up'));
   zoomTools(tools, it);
+  // Marks the size of a region, or, of the one that is marked, no more.
+  it.mark = (region) => { state.marked = state.marked === region ? null : region; it.redraw(); };
   return it;
 };
 
@@ -61,25 +67,9 @@ const sizeChart = (record, onRange) => {
         ctx.globalAlpha = 0.6;
         ctx.fillRect(a, bbox.top, Math.max(1, b - a), bbox.height);
       });
-      ctx.globalAlpha = 1;
-      ctx.fillStyle = colour('--faint');
-      ctx.strokeStyle = colour('--faint');
-      ctx.textAlign = 'left';
-      ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-      let free = -1;
-      for (const mark of record.map.marks) {
-        const x = u.valToPos(mark.time, 'x', true);
-        ctx.setLineDash([4, 4]);
-        ctx.beginPath();
-        ctx.moveTo(x, bbox.top);
-        ctx.lineTo(x, bbox.top + bbox.height);
-        ctx.stroke();
-        if (x > free) {
-          ctx.fillText(mark.name, x + 5, bbox.top + 14 * devicePixelRatio);
-          free = x + ctx.measureText(mark.name).width + 10;
-        }
-      }
       ctx.restore();
+      let free = -1;
+      for (const mark of record.map.marks) free = upright(u, mark.time, mark.name, free);
     },
     tip: (time, shown) => {
       const lines = shown.map((s) => {
@@ -137,6 +127,7 @@ const start = async () => {
     legend(map);
     return it;
   });
+  regionLinks(record, parts);
   settle(parts);
 };
 start().catch(complain);

@@ -8,13 +8,14 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use tidemark_results::analysis::curve::Curve;
 use tidemark_results::analysis::footprint::Footprint;
-use tidemark_results::analysis::map::MapRecord;
+use tidemark_results::analysis::map::{MapRecord, Region};
 use tidemark_results::analysis::report::ReportRecord;
 use tidemark_results::analysis::wss::WindowSizes;
 
+use super::tables::REGIONS;
 use crate::colours::of_policy;
 use crate::raster::{level, raster};
-use crate::{footprint, numbers, words};
+use crate::{footprint, numbers, regions, words};
 
 /// The most rows of pixels that the map travels with, and the most across.
 const MAP_HEIGHT: usize = 1536;
@@ -23,6 +24,8 @@ const MAP_WIDTH: usize = 2048;
 const BAND_LEAST: usize = 24;
 /// The number of regions that have a band; the ones that were used least have none.
 const REGIONS_MAX: usize = 120;
+/// The number of moments that are drawn, the first ones.
+const MARKS_MAX: usize = 400;
 
 /// Four bytes with the length of the JSON, the JSON, and the levels of the map row by row.
 pub fn packed(record: &ReportRecord) -> Vec<u8> {
@@ -30,14 +33,19 @@ pub fn packed(record: &ReportRecord) -> Vec<u8> {
     let width = map.columns.clamp(1, MAP_WIDTH);
     let raster = raster(&map, width, MAP_HEIGHT, 0, BAND_LEAST);
     let time = (map.columns as u64 * map.column_time).max(1);
-    let regions: Vec<Value> = map
-        .regions
-        .iter()
-        .map(|region| {
-            let starts: Vec<u64> = region.rows.iter().map(|row| row.start).collect();
-            json!({ "name": words::region(region, &map), "starts": starts })
-        })
-        .collect();
+    let listed: Vec<&Region> = regions::by_use(&record.map);
+    let listed = &listed[..listed.len().min(REGIONS)];
+    let in_map = map.regions.iter().map(|region| {
+        let starts: Vec<u64> = region.rows.iter().map(|row| row.start).collect();
+        let place = listed.iter().position(|it| *it == region);
+        json!({ "name": words::region(region, &map), "starts": starts, "place": place })
+    });
+    let in_map: Vec<Value> = in_map.collect();
+    let in_table = listed.iter().map(|region| {
+        let memory = record.trace.bytes(region.touched);
+        json!({ "name": words::region(region, &record.map), "memory": memory })
+    });
+    let in_table: Vec<Value> = in_table.collect();
     let bands: Vec<Value> = raster
         .bands
         .iter()
@@ -59,8 +67,9 @@ pub fn packed(record: &ReportRecord) -> Vec<u8> {
         "phases": { "levels": record.phases.levels, "main": main, "time": record.trace.time },
         "map": {
             "width": raster.width, "height": raster.height, "time": time, "most": raster.most,
-            "regions": regions, "bands": bands, "marks": map.marks,
+            "regions": in_map, "bands": bands, "marks": map.marks,
         },
+        "regions": in_table,
     })
     .to_string();
     let levels: Vec<u8> = raster
@@ -95,7 +104,7 @@ fn busiest(map: &MapRecord) -> MapRecord {
         schema: map.schema.clone(),
         tidemark: map.tidemark.clone(),
         trace: map.trace.clone(),
-        marks: map.marks.clone(),
+        marks: map.marks.iter().take(MARKS_MAX).cloned().collect(),
         ..*map
     }
 }

@@ -12,7 +12,9 @@ use crate::verdict::verdict;
 use crate::{footprint, numbers, regions, words};
 
 /// The number of regions that the table lists.
-const REGIONS: usize = 30;
+pub(crate) const REGIONS: usize = 30;
+/// The number of regions that are named below the curve.
+const LARGEST: usize = 6;
 
 /// The verdict, and the memory that is needed: the first answer under `tidemark run` large, in a
 /// card with the others and what they assume; ideal policies small below.
@@ -106,8 +108,8 @@ fn run_card(run: &RunNeeds, record: &CurveRecord) -> String {
         let share = words::run_share(need, run);
         vec![
             percent(need.slowdown_percent_max),
-            amount(need.bytes, need.is_at_most),
-            words::run_range(need, trace),
+            unbroken(&amount(need.bytes, need.is_at_most)),
+            unbroken(&words::run_range(need, trace)),
             percent(share),
         ]
     });
@@ -120,6 +122,12 @@ fn run_card(run: &RunNeeds, record: &CurveRecord) -> String {
         html.push_str(&format!("<p class=\"note\">{}</p>", marked(line)));
     }
     html
+}
+
+/// Amounts whose numbers stay with their units, where a cell is wrapped.
+fn unbroken(amounts: &str) -> String {
+    let joined = amounts.replace(' ', "\u{a0}");
+    joined.replace("\u{a0}to\u{a0}", " to ")
 }
 
 fn percent(value: f64) -> String {
@@ -147,14 +155,27 @@ pub fn windows(record: &WssRecord) -> String {
 }
 
 /// The section of the footprint, where there is one.
-pub fn footprint(record: &WssRecord) -> String {
+pub fn footprint(report: &ReportRecord) -> String {
+    let record = &report.wss;
     let Some(it) = &record.footprint else {
         return String::new();
     };
+    let listed = regions::by_use(&report.map);
+    let place = |label: &str| {
+        let mut listed = listed.iter().take(REGIONS);
+        listed.position(|region| region.label == label)
+    };
     let rows = footprint::rows(it, record.trace.page_bytes);
-    let regions = match rows.is_empty() {
+    let rows = rows.into_iter().zip(&it.regions).map(|(row, region)| {
+        let mut cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
+        if let Some(place) = place(&region.label) {
+            cells[0] = link(&format!("region-{place}"), place, &row[0]);
+        }
+        (String::new(), cells)
+    });
+    let regions = match it.regions.is_empty() {
         true => String::new(),
-        false => table(&footprint::COLUMNS, rows.into_iter()),
+        false => marked_table(&footprint::COLUMNS, rows),
     };
     format!(
         "<section id=\"footprint\">\n<h2>Footprint</h2>\n<p class=\"about\">Memory touched in \
@@ -205,12 +226,19 @@ pub fn phases(record: &PhasesRecord) -> String {
     table(&columns, rows)
 }
 
-/// The regions that were used most.
+/// The regions that were used most. The name of each is a link to the map, its size one to the
+/// curve.
 pub fn regions(record: &MapRecord) -> String {
     let regions = regions::by_use(record);
-    let rows = regions.iter().take(REGIONS);
-    let rows = rows.map(|region| regions::row(region, record).to_vec());
-    let mut html = table(&regions::COLUMNS, rows);
+    let rows = regions.iter().take(REGIONS).enumerate();
+    let rows = rows.map(|(place, region)| {
+        let row = regions::row(region, record);
+        let mut cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
+        cells[0] = link("map", place, &row[0]);
+        cells[2] = link("curves", place, &row[2]);
+        (format!(" id=\"region-{place}\""), cells)
+    });
+    let mut html = marked_table(&regions::COLUMNS, rows);
     if regions.len() > REGIONS {
         let more = regions.len() - REGIONS;
         html.push_str(&format!(
@@ -218,6 +246,31 @@ pub fn regions(record: &MapRecord) -> String {
         ));
     }
     html
+}
+
+/// The largest regions, as links that mark their sizes in the curve.
+pub fn largest(record: &MapRecord) -> String {
+    let regions = regions::by_use(record);
+    let links = regions.iter().take(LARGEST).enumerate();
+    let links = links.map(|(place, region)| {
+        let size = text::bytes(record.trace.bytes(region.touched));
+        let name = words::region(region, record);
+        link("curves", place, &format!("{name} {size}"))
+    });
+    let links: Vec<String> = links.collect();
+    match links.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<p class=\"links\">Mark the size of a region: {}</p>\n",
+            links.join(" ")
+        ),
+    }
+}
+
+/// A link to a part of the page, with the region that is to be shown there.
+fn link(part: &str, place: usize, name: &str) -> String {
+    let name = escaped(name);
+    format!("<a href=\"#{part}\" data-region=\"{place}\">{name}</a>")
 }
 
 /// The cost of memory over time.
@@ -272,15 +325,21 @@ pub fn space_time(record: &ReportRecord) -> String {
 
 /// A table: columns by their names, and rows.
 pub(crate) fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let safe = |row: Vec<String>| row.iter().map(|field| escaped(field)).collect();
+    marked_table(columns, rows.map(|row| (String::new(), safe(row))))
+}
+
+/// The same of rows with the attributes that each has, whose cells are HTML.
+fn marked_table(columns: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
     let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table><thead><tr>");
     for column in columns {
         html.push_str(&format!("<th>{}</th>", escaped(column)));
     }
     html.push_str("</tr></thead><tbody>");
-    for row in rows {
-        html.push_str("<tr>");
+    for (attributes, row) in rows {
+        html.push_str(&format!("<tr{attributes}>"));
         for field in row {
-            html.push_str(&format!("<td>{}</td>", escaped(&field)));
+            html.push_str(&format!("<td>{field}</td>"));
         }
         html.push_str("</tr>");
     }

@@ -652,3 +652,55 @@ fn picture(metric: &str, across: &str) -> PictureOrder {
         runs: vec![],
     }
 }
+
+/// As many references as no compression can guess.
+fn random(row: u64, column: usize) -> u64 {
+    let mixed = (row * 1_000_003 + column as u64 * 7_919).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 31)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    1 << (mixed >> 59)
+}
+
+/// A report with as much of everything as long traces of large programs have.
+pub fn largest() -> ReportRecord {
+    let mut record = report();
+    record.map.regions = (0..400)
+        .map(|at| {
+            let rows = rows(at << 20, 12, &|row, column| random(at * 12 + row, column));
+            region(&format!("/usr/lib/library-{at}.so"), at << 20, rows, 10, 60)
+        })
+        .collect();
+    let mark = |at: u64| Mark {
+        time: TIME / 20_000 * at,
+        process: 0,
+        name: format!("request {at}"),
+    };
+    record.map.marks = (0..20_000).map(mark).collect();
+    for line in &mut record.wss.windows {
+        line.buckets = (0..1000)
+            .map(|at| SizeBucket {
+                from: TIME / 1000 * at,
+                min: noise(at, 1) * 500,
+                mean: (noise(at, 1) * 500 + 700) as f64,
+                max: noise(at, 1) * 500 + 1000,
+            })
+            .collect();
+    }
+    let level = record.phases.levels[0].clone();
+    let step = TIME / 1000;
+    record.phases.levels = (3..13)
+        .map(|size| Level {
+            pages_from: 1 << size,
+            pages_to: (2 << size) - 1,
+            phases: (0..1000)
+                .map(|at| Phase {
+                    from: step * at,
+                    until: step * at + step * (noise(at, size) + 1) / 8,
+                    pages: (1 << size) + noise(at, size),
+                    pages_new: noise(at, size),
+                })
+                .collect(),
+            ..level.clone()
+        })
+        .collect();
+    record
+}

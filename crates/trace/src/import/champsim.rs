@@ -26,6 +26,8 @@ pub const UNUSED: &str = "branches, registers";
 
 /// The length of a record.
 const RECORD_BYTES: usize = 64;
+/// The fewest records by which such a file is known: it has no mark.
+const RECORDS_MIN: usize = 16;
 
 /// The header of such a trace.
 pub fn header(page_bytes: u64) -> Header {
@@ -33,6 +35,16 @@ pub fn header(page_bytes: u64) -> Header {
         time: TimeUnit::Instructions,
         ..super::header("ChampSim", page_bytes)
     }
+}
+
+/// Returns true if so much of a file can't be anything else by chance.
+pub fn is_likely(start: &[u8]) -> bool {
+    let (records, _) = start.as_chunks::<RECORD_BYTES>();
+    records.len() >= RECORDS_MIN && records.iter().all(is_instruction)
+}
+
+fn is_instruction(record: &[u8; RECORD_BYTES]) -> bool {
+    record[8] <= 1 && record[9] <= 1 && record[..8] != [0; 8]
 }
 
 /// Appends what `source` holds.
@@ -56,7 +68,7 @@ pub fn import<W: Write>(
                 let bytes = record[at..at + 8].try_into().expect("eight bytes");
                 u64::from_le_bytes(bytes)
             };
-            if record[8] > 1 || record[9] > 1 || word(0) == 0 {
+            if !is_instruction(record) {
                 let expected = "an instruction's address and whether it is a branch (0 or 1); is \
                                 it a ChampSim trace of 64 bytes an instruction?";
                 return Err(malformed(Place::Record(count), expected, &record[..10]));

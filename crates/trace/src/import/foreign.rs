@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use super::{lcs, oracle, vscsi};
 
 /// The number of bytes that are looked at.
-const START_BYTES: usize = 1 << 16;
+pub const START_BYTES: usize = 1 << 16;
 
 /// The fewest words that tell numbers of 64 bits from numbers of 32.
 const WORDS_MIN: usize = 32;
