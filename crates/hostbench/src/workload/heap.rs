@@ -1,4 +1,5 @@
-//! Pages as those of a dictionary of Python's: small records, packed by LZ4 to about a quarter of their size.
+//! Pages as those of a dictionary of Python: small records, which LZ4 packs to a quarter of their
+//! size.
 //!
 //! Of two records, one is a string object (count of references, type, length, hash, and its decimal
 //! number three times) and the other an entry of a table (pointers to a key and a value, which lie
