@@ -58,7 +58,7 @@ recorder: ## Builds the recorder: a Valgrind tool, for `tidemark record`.
 	@$(MAKE) -C recorder || [[ $${REQUIRE_ALL:-} != 1 ]]
 
 .PHONY: demo
-demo: ## Records a program, shows its curve, runs it in less memory. A minute, once it is built.
+demo: ## A program recorded, and run in less memory; thrashing. 3 minutes once built.
 	@scripts/deps build demo
 	@$(MAKE) recorder
 	@$(CARGO) build --release --package tidemark-cli --package tidemark-shim --package tidemark-pool
