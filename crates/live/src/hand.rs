@@ -5,7 +5,8 @@
 //! A page that another thread takes away at that moment makes the call a fault, which only the
 //! engine can serve: so the engine has the hand make the call, and waits for it. If a fault waits
 //! meanwhile, which may be the hand's, that is for a short while only. Else the hand has not had a
-//! processor: were it not waited for, the pages would pass for pinned.
+//! processor: were it not waited for, the pages would pass for pinned. While a request that was
+//! given up is not over, nothing more is asked of it.
 //!
 //! Meanwhile it watches the program's first thread: once that has ended, the engine has to look
 //! when the others do, and is told.
@@ -79,16 +80,16 @@ impl Hand {
         if is_ending || self.works.load(Ordering::Acquire) == 0 {
             return false;
         }
+        // What took too long before is not over: its fault waits until the engine goes on, which
+        // may have thousands of pages to ask for first.
+        if self.done.load(Ordering::Acquire) != self.asked.load(Ordering::Acquire) {
+            return false;
+        }
         let begin = Instant::now();
         let is_too_long = || {
             let passed = begin.elapsed();
             passed >= WAIT_LIMIT_MOST || (passed >= WAIT_LIMIT && is_waiting())
         };
-        let asked = self.asked.load(Ordering::Acquire);
-        // What took too long before may not be over yet.
-        if !self.await_done(asked, &is_too_long) {
-            return false;
-        }
         let asked = self.ask(start, bytes);
         self.await_done(asked, &is_too_long)
     }
@@ -204,6 +205,17 @@ mod tests {
     static HAND: Hand = Hand::new();
     static LEADER: Lifeline = Lifeline::new();
     static CALL: AtomicU32 = AtomicU32::new(0);
+
+    #[test]
+    fn a_hand_that_is_stuck_is_waited_for_once() {
+        let hand = Hand::new();
+        hand.set_thread(1);
+        assert!(!hand.make_own(0, PAGE, || true));
+        assert!(!hand.make_own(0, PAGE, || panic!("it is waited for again")));
+        hand.done
+            .store(hand.asked.load(Ordering::Acquire), Ordering::Release);
+        assert!(!hand.make_own(0, PAGE, || true));
+    }
 
     #[test]
     fn a_hand_populates_and_says_when_it_is_done() {
