@@ -289,7 +289,11 @@ fn wrong_input_is_named_with_its_place() {
         b"\x28\xb5\x2f\xfd\x04",
         &["compressed with zstd, and damaged"],
     );
-    import("a.weird", b"1\n", &["unknown format", "--from"]);
+    import(
+        "a.weird",
+        b"one fine day\n",
+        &["`a.weird`: unknown format", "--from"],
+    );
     import("a.tide", b"1\n", &["is a trace already"]);
     assert!(
         !std::path::Path::new(&output).exists(),
