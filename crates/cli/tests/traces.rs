@@ -292,7 +292,7 @@ fn wrong_input_is_named_with_its_place() {
     import(
         "a.weird",
         b"one fine day\n",
-        &["`a.weird`: unknown format", "--from"],
+        &["a.weird`: unknown format", "--from"],
     );
     import("a.tide", b"1\n", &["is a trace already"]);
     assert!(
