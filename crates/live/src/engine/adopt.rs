@@ -242,7 +242,9 @@ impl Engine {
         let bytes = unmanaged.saturating_sub(self.outside.len() * PAGE_BYTES);
         let budget = self.shared.frames_total() * PAGE_BYTES;
         let is_little = bytes <= (budget / UNMANAGED_SHARE).max(UNMANAGED_BYTES_LEAST);
-        if is_little || !self.scanner.locked().is_empty() {
+        // Pages that a fork has left, or that wait for frames, are still to be taken over.
+        let is_behind = !self.adoption.unsettled.is_empty();
+        if is_little || is_behind || !self.scanner.locked().is_empty() {
             self.adoption.unmanaged_since = None;
             return;
         }
