@@ -466,6 +466,11 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
+    /// Returns true if `thread` is that of the hand.
+    pub(crate) fn is_hand(&self, thread: u32) -> bool {
+        self.hand.and_then(Hand::thread) == Some(thread)
+    }
+
     /// The counts of its work so far.
     pub fn tally(&self) -> Tally {
         self.tally

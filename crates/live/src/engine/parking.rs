@@ -31,13 +31,21 @@ impl Engine {
         }
         for _ in 0..self.waiting.requeue_all() {
             match self.waiting.arrived.pop_front() {
-                Some(arrival) if self.is_restless(&arrival) || looks_in(arrival.thread) => {
+                Some(arrival) if self.is_restless(&arrival) || self.is_beside(&arrival) => {
                     self.serve(arrival);
                 }
                 Some(arrival) => self.waiting.arrived.push_back(arrival),
                 None => {}
             }
         }
+    }
+
+    /// Returns true if a fault is not the program's: of another process, which reads its memory, or
+    /// of the engine's own helper, which takes pages out of their sharing.
+    fn is_beside(&self, arrival: &Arrival) -> bool {
+        let thread = arrival.thread;
+        let is_of_others = thread::is_elsewhere(thread) && !program::shares_memory_with(thread);
+        is_of_others || self.machine.is_hand(thread)
     }
 
     fn is_restless(&mut self, arrival: &Arrival) -> bool {
@@ -136,9 +144,4 @@ impl Engine {
             compressed.set_emptying(is_emptying);
         }
     }
-}
-
-/// Returns true if a thread is of another process, which reads the program's memory.
-fn looks_in(thread: u32) -> bool {
-    thread::is_elsewhere(thread) && !program::shares_memory_with(thread)
 }
