@@ -100,6 +100,33 @@ fn every_page_is_what_a_thread_wrote_while_others_change_memory_and_fork() {
     }
 }
 
+/// The engine brings in what is out for whoever looks into the program, while pages that a fork has
+/// left shared are in its way.
+#[test]
+fn a_program_that_strace_looks_into_goes_on() {
+    if !needs::are_met(&["strace"]) {
+        return;
+    }
+    let Some(program) = Built::new("churn-traced", CHURN) else {
+        return;
+    };
+    let milliseconds = needs::size(3000, 20_000_u64);
+    let mut command = Command::new("strace");
+    command
+        .args(["-f", "-o", "/dev/null"])
+        .arg(needs::tidemark());
+    command
+        .args(["run", "--memory", "30M", "--"])
+        .arg(&program.path);
+    let seed = fresh_seed();
+    let numbers = [seed, milliseconds, 4, 60];
+    command.args(numbers.map(|number| number.to_string()));
+    command.current_dir(program.scratch.path());
+    let limit = LIMIT + Duration::from_millis(milliseconds);
+    let outcome = child::run(command, &program.scratch.join("out"), limit);
+    outcome.expect_success(&format!("churn {seed} within strace"));
+}
+
 fn fresh_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.expect("it is later than 1970").as_micros() as u64 % 1_000_000_000
