@@ -169,7 +169,7 @@ def test_a_forked_child_has_neither_arrays_nor_engine(engine: tidemark.Engine) -
         ({"memory": "much"}, "`memory much`: not a size"),
         ({"memory": -1}, "`memory` is -1"),
         ({"memory": "1M", "policy": "opt"}, "no policy called `opt` can run live"),
-        ({"memory": "1M", "swap_size": "1"}, "`swap` is 1 bytes"),
+        ({"memory": "1M", "swap_size": "1"}, "`swap_size` is 1 bytes"),
     ],
 )
 def test_a_bad_setting_names_itself(arguments: dict[str, int | str], message: str) -> None:

@@ -27,6 +27,8 @@ use tidemark_core::compressed::log::{Found, Room, SegmentId};
 use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
 use tidemark_core::machine::Machine;
 use tidemark_core::pager::{Direction, Outcome, Reply};
+use tidemark_core::time::Time;
+use tidemark_core::vm::Vm;
 
 use self::carrier::{Carrier, Left, may_pass};
 use self::compressed::{Compressed, Put, Waiter};
@@ -365,6 +367,16 @@ impl SwapStore {
     /// Hands over the next reply.
     pub fn next_reply(&mut self) -> Option<Reply> {
         self.replies.pop_front()
+    }
+
+    /// Hands all replies over to `vm`, whose pages are `machine`'s. Answers whether there were any.
+    pub fn reply_to(&mut self, vm: &mut Vm, now: Time, machine: &mut LiveMachine) -> bool {
+        let mut has_replied = false;
+        while let Some(reply) = self.next_reply() {
+            vm.handle_reply(now, machine, reply);
+            has_replied = true;
+        }
+        has_replied
     }
 
     /// Hands over the next failure. Each failed reply has one.

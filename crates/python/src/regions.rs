@@ -28,7 +28,7 @@ impl Engine {
         let settings = tidemark_regions::Engine::builder().memory(memory);
         let settings = settings.policy(policy).swap_folder(&swap_folder);
         settings
-            .swap_bytes(swap)
+            .swap_size(swap)
             .start()
             .map(Engine)
             .map_err(|error| of_regions(&error))
@@ -113,7 +113,7 @@ fn of_regions(error: &Error) -> PyErr {
             PyValueError::new_err(text)
         }
         Error::TooLarge { .. } => pyo3::exceptions::PyMemoryError::new_err(text),
-        Error::Swap { .. } | Error::Machine(_) | Error::Call { .. } => PyOSError::new_err(text),
+        Error::Swap { .. } | Error::System(_) => PyOSError::new_err(text),
         Error::Forked => PyRuntimeError::new_err(text),
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use tidemark_live::engine::Trouble;
 use tidemark_live::machine::StartError;
 use tidemark_live::sys::Errno;
 
@@ -32,15 +33,8 @@ pub enum Error {
         /// The kernel's error.
         error: Errno,
     },
-    /// The kernel offers no userfaultfd that moves pages, or no memory for the frames.
-    Machine(StartError),
-    /// A system call that must work did not.
-    Call {
-        /// The attempted operation.
-        what: &'static str,
-        /// The kernel's error.
-        error: Errno,
-    },
+    /// The system refuses what an engine needs.
+    System(Trouble),
     /// A region of no bytes.
     Empty,
     /// A region larger than what is left of memory and swap.
@@ -64,9 +58,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The system call that does `what` has failed.
+    pub(crate) fn call(what: &'static str, error: Errno) -> Error {
+        Error::System(Trouble::Call { what, error })
+    }
+
     /// Returns true if the kernel does not permit what an engine needs, whatever its settings.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Error::Machine(StartError::Uffd(_)))
+        matches!(self, Error::System(Trouble::Machine(StartError::Uffd(_))))
     }
 }
 
@@ -93,27 +92,11 @@ impl fmt::Display for Error {
                  folder or a smaller size",
                 folder.display()
             ),
-            Error::Machine(StartError::Uffd(error)) => write!(
-                out,
-                "userfaultfd can't be had ({error:?}); `tidemark doctor` says how to permit it"
-            ),
-            Error::Machine(StartError::Pool { frames, error }) => {
-                write!(
-                    out,
-                    "no memory for {frames} frames: {error}; ask for less `memory`"
-                )
-            }
-            Error::Machine(StartError::Pages(error)) => {
-                write!(
-                    out,
-                    "`/proc/self/pagemap` can't be opened: {error}; mount `/proc`"
-                )
-            }
-            Error::Call { what, error } => write!(out, "{what}: {error}"),
+            Error::System(trouble) => write!(out, "{trouble}"),
             Error::Empty => write!(out, "`bytes` is 0; needs 1"),
             Error::TooLarge { bytes, left } => write!(
                 out,
-                "`bytes` is {bytes}; {left} are left of memory and swap: ask for more `swap`"
+                "`bytes` is {bytes}; {left} are left of memory and swap: ask for more `swap_size`"
             ),
             Error::Range { start, end, bytes } => {
                 write!(

@@ -109,7 +109,10 @@ impl Builder {
     /// the remedy.
     pub fn start(self) -> Result<Engine, Error> {
         let (least, most) = (MEMORY_BYTES_LEAST, u64::from(u32::MAX / 2) * PAGE_BYTES);
-        for (name, bytes) in [("memory", self.memory_bytes), ("swap", self.swap_bytes)] {
+        for (name, bytes) in [
+            ("memory", self.memory_bytes),
+            ("swap_size", self.swap_bytes),
+        ] {
             if !(least..=most).contains(&bytes) {
                 return Err(Error::Size { name, bytes });
             }

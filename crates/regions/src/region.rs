@@ -37,7 +37,7 @@ impl Region {
     }
 
     fn map(handle: &Arc<Handle>, bytes: usize) -> Result<Region, Error> {
-        let call = |what| move |error| Error::Call { what, error };
+        let call = |what| move |error| Error::call(what, error);
         let mapping = Mapping::anonymous(bytes).map_err(call("mapping a region"))?;
         let hidden = mapping.hide_from_children();
         hidden.map_err(call("keeping a region from forked children"))?;
@@ -101,10 +101,7 @@ impl Region {
         self.handle.ask(|reply| Command::Discard(span, reply))?;
         // What stands here is nobody's any more.
         let dropped = self.mapping.drop_contents();
-        dropped.map_err(|error| Error::Call {
-            what: "giving up the pages of a region",
-            error,
-        })
+        dropped.map_err(|error| Error::call("giving up the pages of a region", error))
     }
 
     fn part(&self, range: Range<usize>) -> Result<Span, Error> {

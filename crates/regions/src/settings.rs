@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tidemark_live::store::faults::FaultPlan;
+
 /// The least memory of an engine.
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
 /// The size of a swap file that nobody has chosen.
@@ -15,6 +17,7 @@ pub struct Builder {
     pub(crate) policy: String,
     pub(crate) swap_folder: PathBuf,
     pub(crate) swap_bytes: u64,
+    pub(crate) faults: FaultPlan,
 }
 
 impl Builder {
@@ -24,6 +27,7 @@ impl Builder {
             policy: POLICY.into(),
             swap_folder: "/var/tmp".into(),
             swap_bytes: SWAP_BYTES,
+            faults: FaultPlan::default(),
         }
     }
 
@@ -48,8 +52,15 @@ impl Builder {
     }
 
     /// Sets the size of the swap file, in bytes.
-    pub fn swap_bytes(mut self, bytes: u64) -> Builder {
+    pub fn swap_size(mut self, bytes: u64) -> Builder {
         self.swap_bytes = bytes;
+        self
+    }
+
+    /// Has transfers fail as [`FaultPlan::parse`] says, for tests.
+    #[doc(hidden)]
+    pub fn faults(mut self, plan: &str) -> Builder {
+        self.faults = FaultPlan::parse(plan).expect("tests write plans that can be read");
         self
     }
 }

@@ -14,8 +14,8 @@ use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::pager::Place;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
+use tidemark_live::engine::Trouble;
 use tidemark_live::machine::{LiveMachine, Probe};
-use tidemark_live::store::faults::FaultPlan;
 use tidemark_live::store::{Means, SwapStore, file};
 use tidemark_live::sys::thread::with_signals_blocked;
 use tidemark_live::sys::uffd::{Features, Message, Messages};
@@ -51,7 +51,7 @@ struct Worker {
 
 /// Starts the thread of an engine.
 pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
-    let call = |what| move |error| Error::Call { what, error };
+    let call = |what| move |error| Error::call(what, error);
     let frames = (settings.memory_bytes / PAGE_BYTES) as u32;
     let slots = (settings.swap_bytes / PAGE_BYTES) as u32;
     let swap = file::create(&settings.swap_folder, u64::from(slots) * PAGE_BYTES);
@@ -60,7 +60,8 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         bytes: settings.swap_bytes,
         error,
     })?;
-    let machine = LiveMachine::with_features(frames, Features::NONE).map_err(Error::Machine)?;
+    let machine = LiveMachine::with_features(frames, Features::NONE)
+        .map_err(|error| Error::System(Trouble::Machine(error)))?;
     let hidden = machine.hide_from_children();
     hidden.map_err(call("keeping frames from forked children"))?;
     let queue = Arc::new(Queue::new().map_err(call("making an eventfd"))?);
@@ -70,7 +71,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let spare = u64::from(config.reserve + config.free_high);
     let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
     let space = vm.create_space();
-    let store = SwapStore::new(swap.fd, slots, Means::Best, FaultPlan::default());
+    let store = SwapStore::new(swap.fd, slots, Means::Best, settings.faults);
     let worker = Worker {
         vm,
         space,
@@ -89,9 +90,9 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let thread = std::thread::Builder::new().name("tidemark-engine".into());
     // A signal's handler that touched a region here would wait for this thread itself.
     let thread = with_signals_blocked(|| thread.spawn(move || guard(worker)));
-    let thread = thread.map_err(|error| Error::Call {
-        what: "starting the engine's thread",
-        error: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN),
+    let thread = thread.map_err(|error| {
+        let error = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
+        Error::call("starting the engine's thread", error)
     })?;
     // Frames that are kept free hold no page.
     let held = u64::from(frames).saturating_sub(spare) + u64::from(slots);
@@ -191,9 +192,7 @@ impl Worker {
     fn collect_replies(&mut self) {
         let reaped = self.store.reap(&mut self.machine);
         reaped.expect("io_uring tells what has finished");
-        while let Some(reply) = self.store.next_reply() {
-            self.vm.handle_reply(self.now, &mut self.machine, reply);
-        }
+        self.take_replies();
     }
 
     /// Does what the program's threads ask for. One that has gone needs no answer.
@@ -316,12 +315,12 @@ impl Worker {
 
     /// Has who touches a page that is lost meet an error, and says why.
     fn lose(&mut self, at: VirtPage) {
-        let why = match self.store.next_failure() {
-            Some(failure) => format!("{:?} of slot {}", failure.cause, failure.slot.0),
-            None => "the swap file can't be used".into(),
-        };
+        // Those of stores that failed meanwhile say nothing of this page.
+        let failures = std::iter::from_fn(|| self.store.next_failure());
+        let why = failures.last().map(|failure| failure.to_string());
+        let why = why.unwrap_or_else(|| "the swap file fails".into());
         let address = at.0 as usize * PAGE;
-        eprintln!("tidemark: the page at {address:#x} can't be brought back: {why}");
+        eprintln!("tidemark: the page at {address:#x} can't be had: {why}");
         // Where this fails the thread touches again, and the line is repeated.
         let _ = self.machine.program().poison(address, PAGE);
         self.machine.wake(at);
@@ -371,11 +370,7 @@ impl Driver for Worker {
     }
 
     fn take_replies(&mut self) -> bool {
-        let mut has_taken = false;
-        while let Some(reply) = self.store.next_reply() {
-            self.vm.handle_reply(self.now, &mut self.machine, reply);
-            has_taken = true;
-        }
-        has_taken
+        let Worker { vm, machine, .. } = self;
+        self.store.reply_to(vm, self.now, machine)
     }
 }

@@ -1,6 +1,9 @@
 //! Regions on the real kernel: contents, limits and errors.
 
 use std::io::{Read, Seek, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tidemark_core::random::SplitMix64;
 use tidemark_regions::{Advice, Engine, Error, MEMORY_BYTES_LEAST, Region};
@@ -14,7 +17,7 @@ fn engine(memory: u64, policy: &str) -> Option<Engine> {
     let settings = Engine::builder().memory(memory).policy(policy);
     match settings
         .swap_folder(&std::env::temp_dir())
-        .swap_bytes(64 * MIB)
+        .swap_size(64 * MIB)
         .start()
     {
         Ok(engine) => Some(engine),
@@ -153,9 +156,9 @@ fn what_is_asked_for_ahead_is_read_without_a_fault() {
     drop(other);
     let before = engine.statistics().unwrap();
     kept.prefetch(0..kept.len()).unwrap();
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let end = Instant::now() + Duration::from_secs(20);
     while engine.statistics().unwrap().page_ins < before.page_ins + 64 {
-        assert!(std::time::Instant::now() < end, "{:?}", engine.statistics());
+        assert!(Instant::now() < end, "{:?}", engine.statistics());
         std::thread::yield_now();
     }
     assert!(kept.iter().all(|byte| *byte == 5));
@@ -164,12 +167,67 @@ fn what_is_asked_for_ahead_is_read_without_a_fault() {
     kept.fill(6);
 }
 
+/// The program of [`a_page_that_is_lost_is_told_and_ends_the_program`].
+#[test]
+#[ignore = "a program of another test"]
+fn loses_a_page() {
+    let plan = std::env::var("TIDEMARK_TEST_FAULTS").unwrap();
+    let settings = Engine::builder()
+        .memory(MIB)
+        .swap_size(64 * MIB)
+        .faults(&plan);
+    let engine = settings.swap_folder(&std::env::temp_dir()).start().unwrap();
+    let mut region = engine.zeros(4 * MIB).unwrap();
+    for turn in 1..4 {
+        region.fill(turn);
+        assert!(region.iter().all(|byte| *byte == turn));
+    }
+}
+
+/// Runs a program that ends within a minute.
+fn run(program: &mut Command) -> Output {
+    let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
+    let end = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("{program:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_page_that_is_lost_is_told_and_ends_the_program() {
+    if engine(MIB, "tidemark").is_none() {
+        return;
+    }
+    for (plan, told) in [
+        ("read:3", "reading the swap file at byte"),
+        ("flip:3", "what came back is not what was stored"),
+        ("writes-from:20", "writing the swap file at byte"),
+    ] {
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.args(["--ignored", "--exact", "loses_a_page", "--nocapture"]);
+        program.env("TIDEMARK_TEST_FAULTS", plan);
+        let output = run(&mut program);
+        let text = String::from_utf8_lossy(&output.stderr);
+        let signal = output.status.signal();
+        assert_eq!(signal, Some(7), "{plan}: {text}");
+        assert!(
+            text.contains("can't be had") && text.contains(told),
+            "{plan}: {text}"
+        );
+    }
+}
+
 #[test]
 fn bad_arguments_name_themselves() {
     let start = |settings: tidemark_regions::Builder| settings.start().unwrap_err().to_string();
     let settings = Engine::builder;
     assert!(start(settings().memory(MEMORY_BYTES_LEAST - 1)).contains("`memory` is 262143"));
-    assert!(start(settings().swap_bytes(u64::MAX)).contains("`swap` is 18446744073709551615"));
+    assert!(start(settings().swap_size(u64::MAX)).contains("`swap_size` is 18446744073709551615"));
     assert!(start(settings().policy("opt")).contains("`opt` can run live"));
     assert!(start(settings().policy("nothing")).contains("`nothing` can run live"));
     let nowhere = std::path::Path::new("/nowhere/at/all");

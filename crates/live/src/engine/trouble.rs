@@ -136,7 +136,7 @@ impl Engine {
         let mut why = String::from("the store failed");
         while let Some(failure) = self.store.next_failure() {
             if failure.direction == Direction::Fetch {
-                why = describe(failure);
+                why = failure.to_string();
             }
         }
         self.end(
@@ -155,7 +155,7 @@ impl Engine {
         }
         while let Some(failure) = self.store.next_failure() {
             if is_failing && failure.direction == Direction::Store {
-                why = describe(failure);
+                why = failure.to_string();
             }
         }
         let what = format!("the memory budget of {budget} is in use, and {why}");
@@ -213,17 +213,19 @@ pub(super) fn pid() -> u32 {
 const COMPRESSED_FULL: &str = "what is compressed has no room; give it more, or a file with \
                                `--store compressed+file`";
 
-fn describe(failure: Failure) -> String {
-    let verb = match failure.direction {
-        Direction::Fetch => "reading",
-        Direction::Store => "writing",
-    };
-    let place = format!("{verb} the swap file at byte {}", failure.offset());
-    match failure.cause {
-        Cause::File(error) => format!("{place}: {error}"),
-        Cause::Short => format!("{place}: the file ends there"),
-        Cause::Differs => format!("{place}: what came back is not what was stored"),
-        Cause::Memory(error) => format!("{place}: no memory to read into: {error}"),
-        Cause::Full => COMPRESSED_FULL.into(),
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.direction {
+            Direction::Fetch => "reading",
+            Direction::Store => "writing",
+        };
+        let place = format!("{verb} the swap file at byte {}", self.offset());
+        match self.cause {
+            Cause::File(error) => write!(out, "{place}: {error}"),
+            Cause::Short => write!(out, "{place}: the file ends there"),
+            Cause::Differs => write!(out, "{place}: what came back is not what was stored"),
+            Cause::Memory(error) => write!(out, "{place}: no memory to read into: {error}"),
+            Cause::Full => out.write_str(COMPRESSED_FULL),
+        }
     }
 }

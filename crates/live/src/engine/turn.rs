@@ -207,9 +207,7 @@ impl Engine {
     /// Brings the store's answers to the core.
     pub(super) fn collect_replies(&mut self) {
         self.reap();
-        while let Some(reply) = self.store.next_reply() {
-            self.vm.handle_reply(self.now, &mut self.machine, reply);
-        }
+        self.take_replies();
     }
 
     /// Has the store look which transfers are over.
@@ -360,12 +358,8 @@ impl Driver for Engine {
 
     /// Pages of zeros need no transfer: their answers are there at once.
     fn take_replies(&mut self) -> bool {
-        let mut has_taken = false;
-        while let Some(reply) = self.store.next_reply() {
-            self.vm.handle_reply(self.now, &mut self.machine, reply);
-            has_taken = true;
-        }
-        has_taken
+        let Engine { vm, machine, .. } = self;
+        self.store.reply_to(vm, self.now, machine)
     }
 
     fn note_decisions(&mut self) {
