@@ -9,6 +9,9 @@ mod map;
 #[path = "programs/needs.rs"]
 #[allow(dead_code)]
 mod needs;
+#[path = "programs/process_tree.rs"]
+#[allow(dead_code)]
+mod process_tree;
 mod support;
 
 use std::io::{BufRead, BufReader, Write};
@@ -100,6 +103,21 @@ impl Run {
         text.parse().unwrap()
     }
 
+    /// The engine of a program.
+    fn engine(&self, name: &str) -> u32 {
+        let has_name = |engine: &u32| {
+            let words = std::fs::read(format!("/proc/{engine}/cmdline")).unwrap_or_default();
+            words
+                .split(|byte| *byte == 0)
+                .any(|word| word == name.as_bytes())
+        };
+        let engines = process_tree::engines(self.child.id());
+        engines
+            .into_iter()
+            .find(has_name)
+            .expect("it has an engine")
+    }
+
     fn ctl(&self, arguments: &[&str]) -> Output {
         ctl(&[&["--socket", &self.socket], arguments].concat())
     }
@@ -186,6 +204,15 @@ fn signal(name: &str, pid: u32) {
 fn is_stopped(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:\tT"))
+}
+
+/// The processor time of a process so far, to the tick.
+fn processor_s(pid: u32) -> f64 {
+    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = line.rsplit(')').next().unwrap().split_whitespace();
+    let ticks = fields.skip(11).take(2);
+    let ticks: u64 = ticks.map(|field| field.parse::<u64>().unwrap()).sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -348,6 +375,12 @@ fn a_suspended_task_stands_still_until_it_is_resumed() {
     let (still, others) = (run.turns("a"), run.turns("b"));
     wait_until("the other goes on", || run.turns("b") > others + 2);
     assert_eq!(run.turns("a"), still);
+    // Its engine waits as well, whatever it holds.
+    let engine = run.engine("a");
+    let (before, start) = (processor_s(engine), Instant::now());
+    std::thread::sleep(Duration::from_millis(500));
+    let share = (processor_s(engine) - before) / start.elapsed().as_secs_f64();
+    assert!(share < 0.25, "{share} of a processor");
     // It is no stopped process: to its parent it is merely slow.
     assert!(!is_stopped(pid));
     assert_eq!(

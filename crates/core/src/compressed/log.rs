@@ -411,6 +411,11 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         )
     }
 
+    /// Returns true if a segment is in memory alone and takes no more pages.
+    pub fn has_full(&self) -> bool {
+        !self.full.is_empty()
+    }
+
     /// Chooses the oldest segment that is in memory alone to be written to disk. Answers it with
     /// its room and how many bytes there are.
     pub fn begin_write(&mut self) -> Option<(SegmentId, Room, u32)> {

@@ -458,14 +458,13 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             || self.is_alone
             || self.writes >= WRITES_MAX
             || self.log.rooms() <= wanted + leaving
+            || !self.log.has_full()
         {
             return None;
         }
         let homes = take_homes(slots)?;
-        let Some((segment, room, bytes)) = self.log.begin_write() else {
-            homes.into_iter().for_each(|slot| slots.release(slot));
-            return None;
-        };
+        let begun = self.log.begin_write();
+        let (segment, room, bytes) = begun.expect("a segment is full");
         let index = segment.0 as usize;
         if self.on_disk.len() <= index {
             self.on_disk.resize(index + 1, NOT_ON_DISK);

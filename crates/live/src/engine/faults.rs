@@ -28,8 +28,10 @@ const ARRIVED_MAX: usize = 16 << 10;
 /// The faults that are not over.
 #[derive(Default)]
 pub(super) struct Waiting {
-    /// Read and not looked at yet.
+    /// Read and not served yet.
     pub(super) arrived: VecDeque<Arrival>,
+    /// Some of them have not been looked at: a parked program's are looked at, and held.
+    has_new: bool,
     /// To be looked at again in the next turn: the address space was changing.
     again: Vec<Arrival>,
     /// Handed to the core, by the number in their [`Waiter`].
@@ -44,8 +46,8 @@ impl Waiting {
     }
 
     /// Returns true if some faults have been read and not looked at.
-    pub(super) fn has_arrived(&self) -> bool {
-        !self.arrived.is_empty()
+    pub(super) fn has_new(&self) -> bool {
+        self.has_new
     }
 
     /// The number of faults that are not over.
@@ -76,6 +78,7 @@ impl Waiting {
             self.again.retain(is_other);
         }
         self.arrived.push_back(arrival);
+        self.has_new = true;
     }
 
     /// Forgets all faults: their threads do not exist in a forked child.
@@ -86,10 +89,18 @@ impl Waiting {
     /// Every fault that is not over, and forgets that they were looked at. From then on as many as
     /// a frozen engine takes in need no memory. Answers how many there are.
     pub(super) fn requeue_all(&mut self) -> usize {
+        self.has_new |= self.has_again();
         self.arrived.extend(self.again.drain(..));
         let more = ARRIVED_MAX.saturating_sub(self.arrived.len());
         self.arrived.reserve(more);
         self.arrived.len()
+    }
+
+    /// Begins to look at every fault that is not over. Answers how many there are.
+    pub(super) fn look_at_all(&mut self) -> usize {
+        let count = self.requeue_all();
+        self.has_new = false;
+        count
     }
 
     /// Takes the fault that has been there longest. An empty queue begins at its start again: it
@@ -138,7 +149,7 @@ impl Engine {
     /// Has `serve` see to every fault that has arrived.
     pub(super) fn serve_arrived(&mut self, serve: fn(&mut Engine, Arrival)) {
         // As many as there are now: what must wait is put at the end again.
-        for _ in 0..self.waiting.requeue_all() {
+        for _ in 0..self.waiting.look_at_all() {
             let Some(arrival) = self.waiting.next_arrived() else {
                 break;
             };
@@ -383,6 +394,26 @@ mod tests {
         }
         assert_eq!(waiting.arrived.capacity(), capacity);
         assert!(waiting.arrived.len() + 2 * MESSAGES_MAX > ARRIVED_MAX);
+    }
+
+    #[test]
+    fn faults_are_new_until_they_are_looked_at() {
+        let mut waiting = Waiting::default();
+        waiting.arrive(fault(7, 0x1000));
+        // Room is made for a freeze, and nothing is looked at.
+        waiting.requeue_all();
+        assert!(waiting.has_new());
+        assert_eq!(waiting.look_at_all(), 1);
+        // It is held: its program is parked.
+        assert!(!waiting.has_new() && waiting.len() == 1);
+        // The thread was interrupted and touches the same page.
+        waiting.arrive(fault(7, 0x1000));
+        assert!(waiting.has_new() && waiting.len() == 1);
+        // One that was looked at in vain is looked at again after a freeze.
+        waiting.look_at_all();
+        waiting.put_off(fault(8, 0x2000));
+        waiting.requeue_all();
+        assert!(waiting.has_new());
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Engine {
         if !self.park.is_parked {
             return self.serve_arrived(Engine::serve_near);
         }
-        for _ in 0..self.waiting.requeue_all() {
+        for _ in 0..self.waiting.look_at_all() {
             match self.waiting.arrived.pop_front() {
                 Some(arrival) if self.is_restless(&arrival) || self.is_beside(&arrival) => {
                     self.serve(arrival);

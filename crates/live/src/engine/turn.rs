@@ -280,7 +280,7 @@ impl Engine {
     }
 
     pub(super) fn pause(&mut self, now: Time) -> u64 {
-        if self.waiting.has_arrived() {
+        if self.waiting.has_new() {
             // They came while the engine was at rest.
             return 0;
         }
@@ -313,7 +313,7 @@ impl Engine {
     /// The same in step, where nothing is under way between two turns, and no memory is looked for.
     pub(super) fn pause_in_step(&self) -> u64 {
         match self.is_retrying() {
-            _ if self.waiting.has_arrived() => 0,
+            _ if self.waiting.has_new() => 0,
             true => self.retry_ns(),
             false => SLEEP_NS_MOST,
         }
