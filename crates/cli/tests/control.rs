@@ -2,6 +2,8 @@
 //!
 //! Engines are the real ones. Signals go to processes that a test has started, by their numbers.
 
+#[path = "control/engines.rs"]
+mod engines;
 #[path = "control/load_control.rs"]
 mod load_control;
 #[path = "control/map.rs"]
@@ -103,21 +105,6 @@ impl Run {
         text.parse().unwrap()
     }
 
-    /// The engine of a program.
-    fn engine(&self, name: &str) -> u32 {
-        let has_name = |engine: &u32| {
-            let words = std::fs::read(format!("/proc/{engine}/cmdline")).unwrap_or_default();
-            words
-                .split(|byte| *byte == 0)
-                .any(|word| word == name.as_bytes())
-        };
-        let engines = process_tree::engines(self.child.id());
-        engines
-            .into_iter()
-            .find(has_name)
-            .expect("it has an engine")
-    }
-
     fn ctl(&self, arguments: &[&str]) -> Output {
         ctl(&[&["--socket", &self.socket], arguments].concat())
     }
@@ -204,15 +191,6 @@ fn signal(name: &str, pid: u32) {
 fn is_stopped(pid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().any(|line| line.starts_with("State:\tT"))
-}
-
-/// The processor time of a process so far, to the tick.
-fn processor_s(pid: u32) -> f64 {
-    let line = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let fields = line.rsplit(')').next().unwrap().split_whitespace();
-    let ticks = fields.skip(11).take(2);
-    let ticks: u64 = ticks.map(|field| field.parse::<u64>().unwrap()).sum();
-    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
@@ -376,10 +354,10 @@ fn a_suspended_task_stands_still_until_it_is_resumed() {
     wait_until("the other goes on", || run.turns("b") > others + 2);
     assert_eq!(run.turns("a"), still);
     // Its engine waits as well, whatever it holds.
-    let engine = run.engine("a");
-    let (before, start) = (processor_s(engine), Instant::now());
+    let engine = engines::engine_of(run.child.id(), "a");
+    let (before, start) = (engines::processor_s(engine), Instant::now());
     std::thread::sleep(Duration::from_millis(500));
-    let share = (processor_s(engine) - before) / start.elapsed().as_secs_f64();
+    let share = (engines::processor_s(engine) - before) / start.elapsed().as_secs_f64();
     assert!(share < 0.25, "{share} of a processor");
     // It is no stopped process: to its parent it is merely slow.
     assert!(!is_stopped(pid));

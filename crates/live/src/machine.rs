@@ -34,7 +34,6 @@ use tidemark_core::column::Column;
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
 
-use self::registration::register_patiently;
 use crate::hand::Hand;
 use crate::sys::memory::Mapping;
 use crate::sys::pagemap::Pagemap;
@@ -245,27 +244,6 @@ impl LiveMachine {
     /// Takes no sums of pages that are surely modified, if their store needs none.
     pub fn skip_sums_if(&mut self, is_wanted: bool) {
         self.skips_sums = is_wanted;
-    }
-
-    /// Opens new userfaultfds in a forked child, where the old descriptors mean nothing. The
-    /// program's ranges are to be registered anew.
-    pub fn reopen(&mut self, features: Features) -> Result<(), StartError> {
-        let program = open_program(features).map_err(StartError::Uffd)?;
-        let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
-        let pages = Pagemap::open().map_err(StartError::Pages)?;
-        let register = || {
-            let (tip, pool) = (&self.tip, &self.pool);
-            tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
-            register_patiently(&program, pool.start(), pool.bytes(), Mode::MoveTarget)?;
-            register_patiently(&program, self.witness.start(), PAGE, Mode::Missing)
-        };
-        let frames = self.pool.frames();
-        register().map_err(|error| StartError::Pool { frames, error })?;
-        // The numbers may be files of the program by now: they are not closed.
-        std::mem::forget(std::mem::replace(&mut self.program, program));
-        std::mem::forget(std::mem::replace(&mut self.tip_uffd, tip_uffd));
-        std::mem::forget(std::mem::replace(&mut self.pages, pages));
-        Ok(())
     }
 
     /// Finds out what is at an address that faulted although the machine believes it mapped, and

@@ -38,6 +38,7 @@ pub use self::buckets::{bucket_floor_ns, bucket_of, percentile_ns};
 pub use self::histograms::{Cluster, Latency};
 use self::map::MAP_BYTES;
 pub use self::map::{CELLS_MAX, Cell, DrawnMap, Wanted};
+pub use self::offer::Offer;
 pub(crate) use self::owned::Owned;
 use self::owned::{ones, owned_words};
 pub use tidemark_core::counters::Counter;
@@ -49,6 +50,7 @@ mod buckets;
 mod forks;
 mod histograms;
 mod map;
+mod offer;
 mod orphans;
 mod owned;
 mod places;
@@ -57,7 +59,7 @@ mod places;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 12 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 13 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -127,6 +129,8 @@ enum Field {
     MapWanted,
     /// See [`Process::note_served_at_fork`].
     ServedAtFork,
+    /// See [`Offer`].
+    Userfaultfd,
     Name,
 }
 
@@ -237,28 +241,6 @@ impl Shared {
             }
             is_mine
         })
-    }
-
-    /// Claims a record for a child of `parent` that is about to be forked, and counts the child
-    /// as an owner of every slot its parent owns.
-    ///
-    /// - Needs: the parent's engine is at rest.
-    pub fn claim_child(&self, parent: ProcessIndex) -> Option<ProcessIndex> {
-        let child = self.claim()?;
-        let (from, to) = (self.owned(parent), self.owned(child));
-        let refs = self.slot_refs();
-        for word in from.words_used() {
-            let bits = from.words[word].load(Relaxed);
-            for bit in ones(bits) {
-                refs[word * 64 + bit].fetch_add(1, AcqRel);
-            }
-            if bits != 0 {
-                to.note_part(word);
-                to.words[word].store(bits, Release);
-            }
-        }
-        self.process(child).set_parent(self.process(parent).pid());
-        Some(child)
     }
 
     /// Gives back every slot that a dead process owned, and frees its record.

@@ -60,7 +60,7 @@ use tidemark_live::requests::Requests;
 use tidemark_live::stamp::{self, Stamp};
 use tidemark_live::sys::lifeline::Lifeline;
 use tidemark_live::sys::uffd::OpenError;
-use tidemark_live::sys::{futex, memory, program, signal};
+use tidemark_live::sys::{Errno, futex, memory, program, signal};
 
 use crate::awake::finishes_soon;
 use crate::thread::{Sharing, StackSlot};
@@ -520,6 +520,10 @@ fn leave_folder() {
 /// Makes the calling thread, or process, an engine's.
 fn begin_engine() {
     if let Err(error) = program::begin_engine(!is_in_thread()) {
+        if error == Errno::SRCH && program::is_apart() {
+            // It was killed before its engine began.
+            program::leave();
+        }
         let error = Trouble::Call {
             what: "finding the program",
             error,

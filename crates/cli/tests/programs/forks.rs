@@ -1,6 +1,7 @@
 //! Forks by every way there is: the child has its parent's memory, also that which is out.
 
 use super::built::{self, BOTH, Built};
+use super::needs;
 use super::trial::Statistics;
 
 /// Fills 12 MiB, forks, and checks and changes all of it on both sides, twice.
@@ -48,6 +49,22 @@ fn a_child_that_shares_its_parents_memory() {
 fn memory_to_be_wiped_reads_as_zeros_in_forked_children() {
     let source = include_str!("wipes.c");
     built::compare("forks-wipe", source, &["fork", "_Fork", "own-call"]);
+}
+
+#[test]
+fn a_child_that_another_process_looks_into_before_it_has_an_engine() {
+    // The kernel keeps its memory registered where this may trace processes.
+    if !(needs::is_root() || needs::lacks("not root")) {
+        return;
+    }
+    let Some(program) = Built::new("forks-peek", include_str!("peeks.c")) else {
+        return;
+    };
+    let ways = ["read", "write", "kill"].repeat(5);
+    program.compare(
+        &[&[], &["--store", "file"], &["--store", "compressed"]],
+        &ways,
+    );
 }
 
 fn compare(ways: &[&str], modes: &[&[&str]]) {

@@ -195,8 +195,11 @@ impl Engine {
                     since,
                 });
             }
-            // The fork that was announced: its child has an engine, and opens one of its own.
-            Message::Fork { child } if self.freeze.is_frozen() => drop(Uffd::take_child(child)),
+            // The fork that was announced: its child has an engine.
+            Message::Fork { child } if self.freeze.is_frozen() => {
+                let uffd = Uffd::take_child(child);
+                self.freeze.lend(uffd, &self.shared);
+            }
             Message::Fork { child } => self.feed_child(Uffd::take_child(child)),
             _ if self.freeze.is_frozen() => self.freeze.hold(message),
             Message::Remap { .. } | Message::Remove { .. } | Message::Unmap { .. } => {

@@ -30,6 +30,9 @@
 //! - **`vfork`, `posix_spawn`, `exec`** need no engine, and go on.
 //! - **No record for the child**: the fork fails with `EAGAIN`.
 //! - **A supervisor that is slow**: the child waits for it, and for frames of others.
+//! - **Another process that touches the child's memory before there is an engine** waits, where
+//!   the kernel tells of forks: the child's engine goes on with the userfaultfd that came with the
+//!   fork (`loan`).
 //! - **No engine in the child**: all its pages are brought back, or it is ended with a line.
 //!
 //! The kernel holds a fork until the engine has read of it. What else is read before that may have
@@ -46,6 +49,7 @@
 //! 3. The child's record, and its share in every slot, exist before the fork.
 
 mod kept;
+mod loan;
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -55,23 +59,31 @@ use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
 use self::kept::{Aside, Fate, Held};
+use self::loan::Loans;
 use super::budget::DIVIDING_NS_MAX;
 use super::faults::Arrival;
 use super::place::Place;
 use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
-use crate::machine::Probe;
+use crate::machine::{LiveMachine, Probe};
 use crate::meters;
 use crate::requests::Requests;
-use crate::shared::{ProcessIndex, State};
+use crate::shared::{Offer, ProcessIndex, Shared, State};
 use crate::sys::maps::{Area, Maps};
 use crate::sys::memory;
-use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop};
+use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop, Uffd};
 use crate::sys::{PAGE, program, signal, socket, thread};
 
 /// The time that a fork waits for a record.
 const CLAIM_NS_MAX: u64 = 2_000_000_000;
 /// The pause between two looks whether the address space is at rest.
 const QUIET_PAUSE: Duration = Duration::from_micros(50);
+/// The time that the engine of a child's parent may take to close what it has for the child.
+const CLOSING_NS_MAX: u64 = 10_000_000_000;
+/// The time for which a child waits for its userfaultfd. The engine of its parent offers it before
+/// the child begins, unless something has gone wrong.
+const OFFER_NS_MAX: u64 = 1_000_000_000;
+/// The pause between two looks for it.
+const OFFER_PAUSE: Duration = Duration::from_micros(50);
 /// The longest sleep of an engine at rest, ...
 const REST_SLEEP_NS: u64 = 100_000_000;
 /// ... and while a fault is served.
@@ -91,6 +103,8 @@ pub(super) struct Freeze {
     aside: Aside,
     /// Changes of the address space that were read while frozen.
     held: Held,
+    /// The userfaultfds of children.
+    loans: Loans,
     /// Pages to read into.
     pub(super) page: crate::sys::memory::Mapping,
 }
@@ -102,6 +116,7 @@ impl Freeze {
             shared: 0,
             aside: Aside::new()?,
             held: Held::new()?,
+            loans: Loans::default(),
             page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
         })
     }
@@ -128,6 +143,21 @@ impl Freeze {
     /// Keeps a change for later.
     pub(super) fn hold(&mut self, message: Message) {
         self.held.push(&message);
+    }
+
+    /// Keeps the userfaultfd of the child until that has taken it.
+    pub(super) fn lend(&mut self, uffd: Uffd, shared: &Shared) {
+        self.loans.offer(uffd, shared);
+    }
+
+    /// Closes what children have taken.
+    pub(super) fn close_taken(&mut self, shared: &Shared) {
+        self.loans.close_taken(shared);
+    }
+
+    /// Returns true if a child has not taken its userfaultfd yet.
+    pub(super) fn has_lent(&self) -> bool {
+        self.loans.is_waiting()
     }
 
     fn has_room(&self) -> bool {
@@ -162,12 +192,13 @@ impl Engine {
             std::thread::sleep(QUIET_PAUSE);
         }
         self.waiting.requeue_all();
-        self.begin_freeze();
+        self.begin_freeze(child);
         Some(child)
     }
 
     /// Changes no table from now on.
-    fn begin_freeze(&mut self) {
+    fn begin_freeze(&mut self, child: ProcessIndex) {
+        self.freeze.loans.begin(child);
         self.freeze.held.clear();
         self.freeze.aside.clear();
         self.freeze.is_frozen = true;
@@ -193,10 +224,12 @@ impl Engine {
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
             }
+            self.freeze.loans.close_taken(&self.shared);
             if ready == 0 {
                 leave_if_alone();
             }
         }
+        self.freeze.loans.end();
         self.thaw();
         self.follow_budget();
     }
@@ -423,17 +456,49 @@ impl Engine {
         Ok(())
     }
 
+    /// Takes a copy of the userfaultfd that the engine of this child's parent has for it. `None` if
+    /// there is none: where the kernel tells of no forks, where the engine is a thread of its
+    /// program, in a namespace that the parent's engine has no number in, or when that has ended.
+    pub(super) fn take_userfaultfd(
+        &mut self,
+        record: ProcessIndex,
+        parent_engine: u32,
+    ) -> Option<Uffd> {
+        self.freeze.loans.forget();
+        let parents = self.machine.program();
+        if !program::is_engine() || !parents.tells_of_forks() {
+            return None;
+        }
+        let record = self.shared.process(record);
+        let end = now().after_ns(OFFER_NS_MAX);
+        while record.offer() == Offer::Open && now() < end && !program::is_over(parent_engine) {
+            std::thread::sleep(OFFER_PAUSE);
+        }
+        let copied = match record.offer() {
+            Offer::File(number) => program::copy_of_others_file(parent_engine, number).ok(),
+            Offer::Open | Offer::Nothing => None,
+        };
+        // Its memory can't belong to another one before the parent's engine has closed this.
+        record.close_offer();
+        copied.map(|file| Uffd::for_child(file, parents))
+    }
+
     /// Puts every page back where it belongs, in a child that can't have a userfaultfd (it has
     /// given up the right to one): from then on the child is not managed, and uses what memory it
     /// needs.
     pub fn come_home(&mut self) -> Result<(), Trouble> {
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        // It may have had one before it was refused the rest. Else this fails.
+        let unregister = |machine: &mut LiveMachine, start, end| {
+            let _ = machine.unregister(page_of(start), pages_in(start, end));
+        };
         for &(start, end) in &managed {
-            // It may have had one before it was refused the rest. Else this fails.
-            let _ = self
-                .machine
-                .unregister(page_of(start), pages_in(start, end));
+            unregister(&mut self.machine, start, end);
         }
+        // What was registered and not known of belongs to the inherited one as well.
+        let _ = Maps::open().and_then(|mut maps| {
+            maps.visit_areas(|area| unregister(&mut self.machine, area.start, area.end))
+        });
         // Without `/proc` only what may be written to can be brought back.
         let closed = find_closed(&managed);
         set_open(&closed, true)?;
@@ -479,7 +544,13 @@ impl Engine {
             }
             (None, None) => return Ok(()),
         };
-        let written = memory::write_own_memory(address, source, PAGE);
+        // The parent's engine may be about to close the userfaultfd that it has for this process.
+        let end = now().after_ns(CLOSING_NS_MAX);
+        let mut written = memory::write_own_memory(address, source, PAGE);
+        while written == Err(crate::sys::Errno::FAULT) && now() < end {
+            std::thread::sleep(QUIET_PAUSE);
+            written = memory::write_own_memory(address, source, PAGE);
+        }
         written.map_err(|error| Trouble::Call {
             what: "bringing back the pages of a forked process",
             error,

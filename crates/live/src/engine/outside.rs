@@ -208,8 +208,13 @@ impl Engine {
         if !matches!(self.outside.word, Word::Due { .. }) {
             return;
         }
-        self.outside.word = Word::Said;
         self.count_pinned();
+        // After a fork, pages wait to be taken out of their sharing: they are back by now.
+        if self.gauges.get(Counter::OverBudgetPages) == 0 {
+            self.outside.word = Word::Unneeded;
+            return;
+        }
+        self.outside.word = Word::Said;
         let (pages, over) = (
             self.gauges.get(Counter::PinnedPagesPeak),
             self.gauges.get(Counter::OverBudgetPagesPeak),
@@ -219,8 +224,9 @@ impl Engine {
             false => "`--memory`",
         };
         say(&format!(
-            "{} ({}): {pages} pages ({}) can't be moved: the program has given them to the kernel \
-             (registered buffers, I/O in flight); memory in use is {} over {whose}",
+            "{} ({}): {pages} pages ({}) can't be moved: the kernel holds them for the program \
+             (registered buffers, I/O in flight), or they are shared since a fork; memory in use \
+             is {} over {whose}",
             self.setup.name,
             pid(),
             size(pages),

@@ -29,7 +29,7 @@ use crate::store::faults::FaultPlan;
 use crate::store::{Means, SwapStore, file};
 use crate::sys::lifeline::Lifeline;
 use crate::sys::thread::{self, CpuFinder};
-use crate::sys::uffd::{Features, Messages};
+use crate::sys::uffd::{Features, Messages, Uffd};
 use crate::sys::{Errno, files, program};
 
 const DEFAULT_POLICY: &str = "tidemark";
@@ -356,7 +356,8 @@ impl Engine {
         std::mem::forget(self.control.take());
         // The supervisor answers while all else is done.
         let connection = self.greet_from_child(record, parent, is_at_socket)?;
-        let mut is_open = self.open_memory_in_child();
+        let inherited = self.take_userfaultfd(record, parent_engine);
+        let mut is_open = self.open_memory_in_child(inherited);
         self.apply_held();
         // What is recorded goes to a log of the child's own, which comes with the answer.
         let is_recorded = self.sampling.is_some();
@@ -433,11 +434,11 @@ impl Engine {
     }
 
     /// Opens what has to do with the child's memory.
-    fn open_memory_in_child(&mut self) -> Result<(), Trouble> {
+    fn open_memory_in_child(&mut self, inherited: Option<Uffd>) -> Result<(), Trouble> {
         let doorbell = Engine::open_doorbell(&self.setup)?;
         std::mem::forget(std::mem::replace(&mut self.doorbell, doorbell));
         self.machine
-            .reopen(self.setup.features())
+            .reopen(self.setup.features(), inherited)
             .map_err(Trouble::Machine)?;
         self.machine.keep_step_if(self.setup.is_in_step);
         self.scanner

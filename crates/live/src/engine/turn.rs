@@ -185,6 +185,7 @@ impl Engine {
         self.look_for_memory(requests);
         self.look_outside();
         self.recall();
+        self.freeze.close_taken(&self.shared);
     }
 
     /// Shows others what this engine has come to.
@@ -294,8 +295,10 @@ impl Engine {
         due = due.min(self.outside.due());
         due = due.min(self.place.due().unwrap_or(due));
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
-        let is_waited_for =
-            self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0 || self.is_parking();
+        let is_waited_for = self.vm.faults_pending() > 0
+            || self.vm.transfers_pending() > 0
+            || self.freeze.has_lent()
+            || self.is_parking();
         if !self.gauges.is_time_counted {
             // Or the supervisor would take what was done for the program's own doing.
             due = due.min(self.next_tick);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tidemark_core::id::VirtPage;
 
-use super::{LiveMachine, RELEASE_NS_MAX, RELEASE_PAUSE_NS, address};
-use crate::sys::uffd::{Mode, Uffd};
+use super::{LiveMachine, RELEASE_NS_MAX, RELEASE_PAUSE_NS, StartError, address, open_program};
+use crate::sys::pagemap::Pagemap;
+use crate::sys::uffd::{Features, Mode, Uffd};
 use crate::sys::{Errno, PAGE};
 
 impl LiveMachine {
@@ -75,7 +76,47 @@ impl LiveMachine {
         least
     }
 
-    /// The same in a forked child, for what its parent had registered.
+    /// Opens new userfaultfds in a forked child, where the old descriptors mean nothing. The
+    /// program's is `inherited`, if that is this process's. The program's ranges are to be
+    /// registered anew: what is registered with it already stays so.
+    pub fn reopen(
+        &mut self,
+        features: Features,
+        inherited: Option<Uffd>,
+    ) -> Result<(), StartError> {
+        let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+        let inherited = inherited.filter(|uffd| self.is_own(uffd, &tip_uffd));
+        let program = inherited.map_or_else(|| open_program(features), Ok);
+        let program = program.map_err(StartError::Uffd)?;
+        let pages = Pagemap::open().map_err(StartError::Pages)?;
+        let register = || {
+            let (tip, pool) = (&self.tip, &self.pool);
+            tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
+            register_patiently(&program, pool.start(), pool.bytes(), Mode::MoveTarget)?;
+            register_patiently(&program, self.witness.start(), PAGE, Mode::Missing)
+        };
+        let frames = self.pool.frames();
+        register().map_err(|error| StartError::Pool { frames, error })?;
+        // The numbers may be files of the program by now: they are not closed.
+        std::mem::forget(std::mem::replace(&mut self.program, program));
+        std::mem::forget(std::mem::replace(&mut self.tip_uffd, tip_uffd));
+        std::mem::forget(std::mem::replace(&mut self.pages, pages));
+        Ok(())
+    }
+
+    /// Returns true if a userfaultfd is for this process's memory: what is registered with it can't
+    /// be registered with `another` that is.
+    fn is_own(&self, uffd: &Uffd, another: &Uffd) -> bool {
+        let (start, bytes) = (self.tip.start(), self.tip.bytes());
+        let mode = Mode::MoveTarget;
+        if uffd.register(start, bytes, mode).is_err() {
+            return false;
+        }
+        let is_own = another.register(start, bytes, mode) == Err(Errno::BUSY);
+        uffd.unregister(start, bytes).is_ok() && is_own
+    }
+
+    /// Registers in a forked child what its parent had registered.
     pub fn register_again(&mut self, at: VirtPage, pages: u64) -> Result<(), Errno> {
         let bytes = pages as usize * PAGE;
         register_patiently(&self.program, address(at), bytes, Mode::Missing)

@@ -4,13 +4,36 @@
 //! copies of its own of what it writes to, so both count in full, from the moment at which the
 //! child's record has frames.
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 
 use tidemark_partition as share;
 
-use super::{Field, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use super::owned::ones;
+use super::{Field, Offer, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 
 impl Shared {
+    /// Claims a record for a child of `parent` that is about to be forked, and counts the child
+    /// as an owner of every slot its parent owns.
+    ///
+    /// - Needs: the parent's engine is at rest.
+    pub fn claim_child(&self, parent: ProcessIndex) -> Option<ProcessIndex> {
+        let child = self.claim()?;
+        let (from, to) = (self.owned(parent), self.owned(child));
+        let refs = self.slot_refs();
+        for word in from.words_used() {
+            let bits = from.words[word].load(Relaxed);
+            for bit in ones(bits) {
+                refs[word * 64 + bit].fetch_add(1, AcqRel);
+            }
+            if bits != 0 {
+                to.note_part(word);
+                to.words[word].store(bits, Release);
+            }
+        }
+        self.process(child).set_parent(self.process(parent).pid());
+        Some(child)
+    }
+
     /// Returns true if `index` is a record that was claimed for a process that has not begun.
     pub fn is_reserved(&self, index: ProcessIndex) -> bool {
         index.0 < PROCESSES_MAX as u32 && self.process(index).state() == State::Reserved
@@ -64,6 +87,29 @@ impl Process<'_> {
     /// Returns true if there may be [such pages](Self::note_served_at_fork).
     pub fn was_served_at_fork(&self) -> bool {
         self.field(Field::ServedAtFork).load(SeqCst) != 0
+    }
+
+    /// Says of a child that is being forked which userfaultfd is its. The parent's engine only.
+    /// False if it has been said before: what was offered first is taken back then, and the child
+    /// finds nothing.
+    pub fn offer_userfaultfd(&self, offer: Offer) -> bool {
+        let field = self.field(Field::Userfaultfd);
+        let is_first = field.compare_exchange(Offer::Open.word(), offer.word(), SeqCst, SeqCst);
+        if is_first.is_err() {
+            field.store(Offer::Nothing.word(), SeqCst);
+        }
+        is_first.is_ok()
+    }
+
+    /// The offer, as it stands.
+    pub fn offer(&self) -> Offer {
+        Offer::of(self.field(Field::Userfaultfd).load(SeqCst))
+    }
+
+    /// Closes the offer, once the child has what it could get. The child's engine only.
+    pub fn close_offer(&self) {
+        let field = self.field(Field::Userfaultfd);
+        field.store(Offer::Nothing.word(), SeqCst);
     }
 
     /// Says of a child that may use `part` frames that it uses as many of them as it begins with.

@@ -441,7 +441,7 @@ fn a_forked_child_goes_on_with_copies_of_everything() {
         let child = &mut swapping;
         assert!(is_so_in_child(move || {
             let features = Features::THREAD_ID.and(Features::CHANGES);
-            child.world.machine.reopen(features).unwrap();
+            child.world.machine.reopen(features, None).unwrap();
             let first = child.world.at(0);
             child.world.machine.register(first, 8).unwrap();
             child.store.reopen(file, means).unwrap();

@@ -93,14 +93,20 @@ pub fn control() -> Option<BorrowedFd<'static>> {
 
 /// A file of the program's, by its number: for the engine a copy of it.
 pub fn copy_of_file(number: RawFd) -> Result<OwnedFd, Errno> {
-    let process = pidfd_open(id(), PidfdFlags::empty())?;
-    let copied = pidfd_getfd(process, number, PidfdGetfdFlags::empty());
+    let copied = copy_of_others_file(number_of(id()), number);
     if copied.is_err() && number == libc::STDERR_FILENO && IS_STARTING.load(Ordering::Relaxed) {
         // SAFETY: open until the start is over, which this thread makes.
         let kept = unsafe { BorrowedFd::borrow_raw(number) };
         return rustix::io::fcntl_dupfd_cloexec(kept, 0);
     }
     copied
+}
+
+/// A copy of a file of another process.
+pub fn copy_of_others_file(process: u32, number: RawFd) -> Result<OwnedFd, Errno> {
+    let process = Pid::from_raw(process as i32).ok_or(Errno::SRCH)?;
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    pidfd_getfd(process, number, PidfdGetfdFlags::empty())
 }
 
 fn open_folder() -> Result<OwnedFd, Errno> {

@@ -4,7 +4,7 @@
 //! and can stop part of the way. [`Progress`] gives both without loss. On `EAGAIN` because the
 //! address space is changing, kernels before 6.15 leave the field alone, so it starts at zero.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use linux_raw_sys::general as raw;
 use rustix::fs::{Mode as FileMode, OFlags};
@@ -240,6 +240,7 @@ impl Messages {
 #[derive(Debug)]
 pub struct Uffd {
     fd: OwnedFd,
+    features: Features,
     /// True if a thread that waits for a page is left waiting when the page comes.
     is_quiet: bool,
 }
@@ -251,7 +252,7 @@ impl Uffd {
         if lacking != Features::NONE {
             return Err(OpenError::Lacks { missing: lacking });
         }
-        let uffd = Uffd::of(open_fd()?);
+        let uffd = Uffd::of(open_fd()?, features);
         uffd.shake_hands(features)
             .map_err(|error| OpenError::Refused { error })?;
         Ok(uffd)
@@ -262,7 +263,22 @@ impl Uffd {
         use std::os::fd::FromRawFd;
         // SAFETY: the kernel has made this descriptor for whoever read the message, once.
         let fd = unsafe { OwnedFd::from_raw_fd(number) };
-        Uffd::of(fd)
+        Uffd::of(fd, Features::FORKS)
+    }
+
+    /// The userfaultfd of a forked child, which has the features of its parent's.
+    pub fn for_child(fd: OwnedFd, parents: &Uffd) -> Uffd {
+        Uffd::of(fd, parents.features)
+    }
+
+    /// Its number in this process's table.
+    pub fn number(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    /// Returns true if messages tell of forks.
+    pub fn tells_of_forks(&self) -> bool {
+        self.features.0 & Features::FORKS.0 != 0
     }
 
     /// Leaves who waits for a page waiting when it has come, until [`wake`](Self::wake).
@@ -270,15 +286,18 @@ impl Uffd {
         self.is_quiet = true;
     }
 
-    fn of(fd: OwnedFd) -> Uffd {
-        let is_quiet = false;
-        Uffd { fd, is_quiet }
+    fn of(fd: OwnedFd, features: Features) -> Uffd {
+        Uffd {
+            fd,
+            features,
+            is_quiet: false,
+        }
     }
 
     /// The features that the kernel offers.
     pub fn offered() -> Result<Features, OpenError> {
         // A handshake can be had once per descriptor, so that asking takes one of its own.
-        let asking = Uffd::of(open_fd()?);
+        let asking = Uffd::of(open_fd()?, Features::NONE);
         asking
             .shake_hands(Features::NONE)
             .map_err(|error| OpenError::Refused { error })
