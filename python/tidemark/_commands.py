@@ -77,6 +77,7 @@ def record(
     exact: bool = False,
     quantum: int | None = None,
     live: bool = False,
+    sample: str | None = None,
     window: str | None = None,
     time: bool = False,
     granularity: str | None = None,
@@ -86,9 +87,10 @@ def record(
     `output.old`.
 
     Under Valgrind, a record for each page in `quantum` instructions, or for every change of page if
-    `exact`; or without it, if `live`, by sampling in windows of `window` (`"100ms"`). With `time`
-    the program is run by itself first, to know its speed. `granularity` is the size of pages.
-    The program has this process's standard streams.
+    `exact`; or without it, if `live`, by sampling in windows of `window` (`"100ms"`): all pages, or
+    with `sample="regions"` a few of each region, an estimate. With `time` the program is run by
+    itself first, to know its speed. `granularity` is the size of pages. The program has this
+    process's standard streams.
 
     Returns a `Recording`: where the trace is, how the program ended, and what the trace says.
 
@@ -100,6 +102,7 @@ def record(
     words += ["--exact"] if exact else []
     words += ["--quantum", str(quantum)] if quantum is not None else []
     words += ["--live"] if live else []
+    words += ["--sample", sample] if sample is not None else []
     words += ["--window", window] if window is not None else []
     words += ["--time"] if time else []
     words += ["--granularity", granularity] if granularity is not None else []
