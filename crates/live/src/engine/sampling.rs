@@ -42,6 +42,8 @@ const WATCHED_MIN: u64 = 64;
 const PUBLISHED_EVERY_NS: u64 = 250_000_000;
 /// The engine sleeps no shorter than this while it waits for the end of a window.
 const PAUSE_NS_LEAST: u64 = 200_000;
+/// A window of regions may end later by this part of it.
+const LATE_SHARE: u64 = 16;
 /// Kinds of access in the log: as in traces.
 const LOAD: u8 = 2;
 pub(super) const STORE: u8 = 4;
@@ -360,7 +362,12 @@ impl Engine {
         }
         let left = sampling.pace.left_ns(sampling.time);
         let threads = sampling.threads.len() as u64 + 1;
-        let left = (left / threads.min(sampling.processors)).max(PAUSE_NS_LEAST);
+        // Regions are watched also while the program sleeps, and its time stands still.
+        let least_ns = match is_watching {
+            true => sampling.windows.first_ns / LATE_SHARE,
+            false => 0,
+        };
+        let left = (left / threads.min(sampling.processors)).max(least_ns.max(PAUSE_NS_LEAST));
         left.min(look_ns)
     }
 
