@@ -121,3 +121,38 @@ def test_a_program_that_leaves_no_trace_is_an_error(
             tidemark.record(wrong, old)
     with pytest.raises(ValueError, match="`memory` has -1"):
         tidemark.compare(["true"], -1)
+
+
+VISITS = """object,visit,bytes
+1,a,100
+2,a,50
+1,b,100
+3,b,70
+2,c,50
+1,c,100
+"""
+
+
+def test_a_cache_of_visits_is_counted_by_the_command(tmp_path: Path) -> None:
+    found = os.environ.get("TIDEMARK") or shutil.which("tidemark")
+    if found is None:
+        assert os.environ.get("REQUIRE_ALL") != "1", "needs the command `tidemark`"
+        pytest.skip("needs the command `tidemark`")
+    visits, trace = tmp_path / "visits.csv", tmp_path / "visits.tide"
+    visits.write_text(VISITS)
+    columns = ["--from", "csv", "--columns", "page=object,visit=visit,bytes=bytes"]
+    subprocess.run([found, "import", visits, "-o", trace, *columns], check=True, timeout=60)
+    rows = tidemark.batch(trace, "lru", [0.8, 1.0])
+    assert rows.record["unit"] == "bytes" and rows.record["visits"] == 3 and len(rows) == 2
+    assert list(rows.columns["policy"]) == ["lru", "lru"]
+    assert list(rows.columns["room"]) == [176, 220]
+    # Three objects do not fit in 176 bytes: the one that was not used lately leaves, and misses.
+    assert list(rows.columns["misses"]) == [4, 3]
+    assert rows.columns["miss_ratio"][1] == 0.5
+    assert len(tidemark.batch(trace)) > 2
+    with pytest.raises(ValueError, match="`sizes` has 0"):
+        tidemark.batch(trace, "lru", 0)
+    plain = tmp_path / "plain.tide"
+    tidemark.write(plain, np.arange(9, dtype=np.uint64))
+    with pytest.raises(RuntimeError, match="the trace has no visits"):
+        tidemark.batch(plain)

@@ -34,7 +34,7 @@ from tidemark._analyses import (
     working_set,
 )
 from tidemark._columns import Table
-from tidemark._commands import Comparison, Recording, compare, record
+from tidemark._commands import Batch, Comparison, Recording, batch, compare, record
 from tidemark._curves import Curve, Curves, Knee, Knob, Policy, curve, policies
 from tidemark._made import generate, golden
 from tidemark._references import References, Source, load
@@ -45,6 +45,7 @@ from tidemark._tidemark import __version__
 from tidemark._traces import Events, Info, Kinds, Trace, info, read, write
 
 __all__ = [
+    "Batch",
     "Comparison",
     "Curve",
     "Curves",
@@ -69,6 +70,7 @@ __all__ = [
     "Trace",
     "__version__",
     "advise",
+    "batch",
     "compare",
     "curve",
     "empty",

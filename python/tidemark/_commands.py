@@ -1,4 +1,4 @@
-"""Recordings and comparisons of real programs, made by the installed command."""
+"""Recordings and comparisons of real programs, and caches of visits, by the installed command."""
 
 from __future__ import annotations
 
@@ -70,6 +70,30 @@ class Comparison(Table):
         return all(found is None or found["first_difference"] is None for found in decisions)
 
 
+@dataclass(frozen=True, repr=False)
+class Batch(Table):
+    """Misses of a cache whose visitors want several objects at once: a row for each policy and
+    room."""
+
+    record: dict[str, Any]
+    """All there is: the record that `tidemark curve --batch --json` prints."""
+
+    def __len__(self) -> int:
+        return sum(len(curve["points"]) for curve in self.record["curves"])
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """`policy`, `room` (in `record["unit"]`), `misses` and `miss_ratio`."""
+        curves = self.record["curves"]
+        rows = [(curve["policy"], point) for curve in curves for point in curve["points"]]
+        return {
+            "policy": np.array([policy for policy, _ in rows], dtype=object),
+            "room": np.array([point["room"] for _, point in rows], dtype=np.uint64),
+            "misses": np.array([point["misses"] for _, point in rows], dtype=np.uint64),
+            "miss_ratio": np.array([point["miss_ratio"] for _, point in rows], dtype=np.float64),
+        }
+
+
 def record(
     command: Words,
     output: Path,
@@ -77,6 +101,7 @@ def record(
     exact: bool = False,
     quantum: int | None = None,
     live: bool = False,
+    sample: str | None = None,
     window: str | None = None,
     time: bool = False,
     granularity: str | None = None,
@@ -86,9 +111,10 @@ def record(
     `output.old`.
 
     Under Valgrind, a record for each page in `quantum` instructions, or for every change of page if
-    `exact`; or without it, if `live`, by sampling in windows of `window` (`"100ms"`). With `time`
-    the program is run by itself first, to know its speed. `granularity` is the size of pages.
-    The program has this process's standard streams.
+    `exact`; or without it, if `live`, by sampling in windows of `window` (`"100ms"`): all pages, or
+    with `sample="regions"` a few of each region, an estimate. With `time` the program is run by
+    itself first, to know its speed. `granularity` is the size of pages. The program has this
+    process's standard streams.
 
     Returns a `Recording`: where the trace is, how the program ended, and what the trace says.
 
@@ -100,6 +126,7 @@ def record(
     words += ["--exact"] if exact else []
     words += ["--quantum", str(quantum)] if quantum is not None else []
     words += ["--live"] if live else []
+    words += ["--sample", sample] if sample is not None else []
     words += ["--window", window] if window is not None else []
     words += ["--time"] if time else []
     words += ["--granularity", granularity] if granularity is not None else []
@@ -142,7 +169,7 @@ def compare(
     """
     sizes = [memory] if isinstance(memory, (int, float, str, np.generic)) else list(memory)
     names = [policies] if isinstance(policies, str) else list(policies or [])
-    words = ["compare", "--json", "--memory", ",".join(map(_size, sizes))]
+    words = ["compare", "--json", "--memory", ",".join(_size("memory", size) for size in sizes)]
     words += ["--policy", ",".join(names)] if names else []
     words += ["--store", store] if store is not None else []
     words += ["--runs", str(runs)]
@@ -151,23 +178,57 @@ def compare(
     options = {"--trace": trace, "--disk": disk, "--swap": swap, "--swap-size": swap_size}
     for option, value in options.items():
         words += [option, os.fspath(value)] if value is not None else []
-    # A file, since nobody reads while the command goes on.
-    with tempfile.TemporaryFile() as printed:
-        status, told = _run(words, command, stdout=printed)
-        printed.seek(0)
-        text = printed.read()
+    status, told, text = _run_for_record(words, command)
     # Where decisions differ, which is in the record, the command ends with 1.
     if status not in (0, 1) or not text:
         raise RuntimeError(told or f"`tidemark compare` ended with {status}")
     return Comparison(json.loads(text))
 
 
-def _size(size: float | int | str) -> str:
+def batch(
+    trace: Path,
+    policies: str | Sequence[str] | None = None,
+    sizes: float | int | str | Sequence[float | int | str] | None = None,
+) -> Batch:
+    """Counts the misses of a cache for a trace with visits, each of which wants several objects at
+    once, by the installed `tidemark curve --batch`.
+
+    `trace` is the path of one that was imported with a column of visits. `policies` are names, or
+    those that are usual. `sizes` are rooms between visits: shares of all objects (`float`), numbers
+    of objects (`int`), or, where the trace has the sizes of objects, bytes as for the command
+    (`"16M"`); without them they are spread.
+
+    Returns a `Batch`: a row for each policy and room.
+
+    Raises `FileNotFoundError` if there is no command `tidemark`, and `RuntimeError` with its line
+    if the trace has no visits, or can't be counted so.
+    """
+    names = [policies] if isinstance(policies, str) else list(policies or [])
+    rooms = [sizes] if isinstance(sizes, (int, float, str, np.generic)) else list(sizes or [])
+    words = ["curve", "--batch", "--json"]
+    words += ["--policies", ",".join(names)] if names else []
+    words += ["--at", ",".join(_size("sizes", room) for room in rooms)] if rooms else []
+    status, told, text = _run_for_record(words, [trace])
+    if status != 0:
+        raise RuntimeError(told or f"`tidemark curve --batch` ended with {status}")
+    return Batch(json.loads(text))
+
+
+def _run_for_record(words: list[str], command: Words) -> tuple[int, str, bytes]:
+    """The same as `_run`, with what the command printed."""
+    # A file, since nobody reads while the command goes on.
+    with tempfile.TemporaryFile() as printed:
+        status, told = _run(words, command, stdout=printed)
+        printed.seek(0)
+        return status, told, printed.read()
+
+
+def _size(name: str, size: float | int | str) -> str:
     """An amount of memory as the command takes it."""
     if isinstance(size, str):
         return size
     if isinstance(size, bool) or not size > 0:
-        raise ValueError(f"`memory` has {size!r}; needs pages (an `int`), or a share (a `float`)")
+        raise ValueError(f"`{name}` has {size!r}; needs an amount (an `int`), or a share (a `float`)")
     return f"{100 * float(size):g}%" if isinstance(size, (float, np.floating)) else str(int(size))
 
 

@@ -36,7 +36,8 @@ class Info:
     page_bytes: int
     """The size of a page, in bytes."""
     granularity: str
-    """The repeats that the recorder kept: `exact` (each change of page), `quantum` or `window`."""
+    """The repeats that the recorder kept: `exact` (each change of page), `quantum`, `window`, or
+    `regions`: windows too, as an estimate."""
     granularity_length: int | None
     """The length of a quantum in units of time, or of a window in ns."""
     time_unit: str

@@ -166,14 +166,22 @@ fn granularity(summary: &Summary) -> String {
         Granularity::Quantum(length) => {
             format!("pages once in {} {}", count(length), header.time.noun())
         }
-        Granularity::Window(ns) => {
+        Granularity::Window(ns) | Granularity::Regions(ns) => {
             let longest = summary.processes.iter().filter_map(|it| it.window_ns).max();
             let grown = longest.filter(|&longest| longest > ns);
             let grown = grown.map_or(String::new(), |ns| format!(" up to {}", duration(ns)));
             let least = longest.unwrap_or(ns).max(ns).saturating_mul(2);
+            let how = match header.granularity {
+                Granularity::Regions(_) => {
+                    "an estimate by regions, of which some pages were watched"
+                }
+                Granularity::Exact | Granularity::Quantum(_) | Granularity::Window(_) => {
+                    "at their first touches"
+                }
+            };
             format!(
-                "pages once in windows of {}{grown}, at their first touches: tells of working \
-                 sets over {} and more",
+                "pages once in windows of {}{grown}, {how}: tells of working sets over {} \
+                 and more",
                 duration(ns),
                 duration(least)
             )

@@ -47,6 +47,16 @@ enum Timing {
     Never,
 }
 
+/// The pages that are sampled without Valgrind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sample {
+    /// All: each has a record in each window that touches it
+    Pages,
+    /// A few of each region of memory, as DAMON does; the others are taken to be like them: an
+    /// estimate, at a price that does not grow with memory
+    Regions,
+}
+
 /// Records which memory a program refers to, and when
 ///
 /// PROGRAM, and all it starts, runs under Valgrind: some 10 to 50 times slower than by itself. Its
@@ -74,8 +84,12 @@ pub struct Arguments {
     /// Record without Valgrind, by sampling: a page once in each window that touches it
     #[arg(long, conflicts_with_all = ["quantum", "exact"])]
     live: bool,
+    /// With --live, which pages are sampled
+    #[arg(long, value_name = "WHICH", requires = "live", default_value = "pages")]
+    sample: Sample,
     /// With --live, the length of a window in processor time; auto, as without it: 100ms,
-    /// and longer while sampling costs more than a tenth of the time
+    /// and longer while sampling costs more than a tenth of the time (with --sample regions,
+    /// fewer pages are watched then)
     #[arg(long, value_name = "TIME", requires = "live")]
     window: Option<String>,
     /// With --live, how much memory each process has room for before it gets slower; without it 1G

@@ -88,7 +88,9 @@ fn study(path: &str, references: &References) {
     let duration = intervals.duration();
     let resolution = match references.granularity {
         Granularity::Exact => 1,
-        Granularity::Quantum(ticks) | Granularity::Window(ticks) => ticks,
+        Granularity::Quantum(ticks) | Granularity::Window(ticks) | Granularity::Regions(ticks) => {
+            ticks
+        }
     };
     let lru = Lifetime::new(
         duration,

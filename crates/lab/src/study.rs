@@ -355,7 +355,7 @@ fn settle(
     header: &Header,
     facts: &TraceFacts,
 ) -> (Wanted, Option<WorkingSets>) {
-    if matches!(header.granularity, Granularity::Window(_)) {
+    if header.granularity.window_ns().is_some() {
         let passing = std::mem::take(&mut wanted.passing);
         wanted.references = true;
         return (wanted, passing.working_sets);
@@ -416,10 +416,7 @@ impl Reading {
             mapper: Mapper::new(header.time, fineness),
             sampler: wanted.sampling.as_ref().map(Sampler::new),
             granularity: header.granularity,
-            windows: match header.granularity {
-                Granularity::Window(ns) => Some(WindowsReading::new(ns)),
-                Granularity::Exact | Granularity::Quantum(_) => None,
-            },
+            windows: header.granularity.window_ns().map(WindowsReading::new),
             has_map: wanted.map.is_some(),
             has_mappings: false,
             // What processes have in common is known by the numbers of pages.
@@ -511,6 +508,10 @@ fn facts(header: &Header, longest: Granularity) -> TraceFacts {
                 format!("window {ns} to {most}")
             }
             (Granularity::Window(ns), _) => format!("window {ns}"),
+            (Granularity::Regions(ns), Granularity::Regions(most)) if most > ns => {
+                format!("regions {ns} to {most}")
+            }
+            (Granularity::Regions(ns), _) => format!("regions {ns}"),
         },
         time_unit: time_unit(header.time),
         records: 0,
@@ -527,24 +528,21 @@ fn facts(header: &Header, longest: Granularity) -> TraceFacts {
 
 /// The measures for which there is an answer.
 fn sight_of(references: &References) -> Sight {
-    match references.granularity {
-        Granularity::Window(longest) => {
+    match references.granularity.window_ns() {
+        Some(longest) => {
             let string = ReferenceString::of(references);
             Sight::in_windows(string, &references.names, longest)
         }
-        Granularity::Exact | Granularity::Quantum(_) => Sight::FULL,
+        None => Sight::FULL,
     }
 }
 
 fn windows_of(header: &Header, longest: Granularity, sight: Sight) -> Option<Windows> {
-    match (header.granularity, longest) {
-        (Granularity::Window(first_ns), Granularity::Window(longest_ns)) => Some(Windows {
-            first_ns,
-            longest_ns,
-            pages_touched: sight.pages_min,
-        }),
-        _ => None,
-    }
+    Some(Windows {
+        first_ns: header.granularity.window_ns()?,
+        longest_ns: longest.window_ns()?,
+        pages_touched: sight.pages_min,
+    })
 }
 
 /// The unit as records name it.

@@ -62,6 +62,8 @@ pub const DECISIONS: &str = "TIDEMARK_DECISIONS";
 pub const WINDOW: &str = "TIDEMARK_WINDOW_NS";
 /// The most that a window may grow to, in nanoseconds; without it they do not grow.
 pub const WINDOW_MOST: &str = "TIDEMARK_WINDOW_MOST_NS";
+/// If set, a few pages of each region are sampled, and not all (`record --live --sample regions`).
+pub const REGIONS: &str = "TIDEMARK_REGIONS";
 /// If set, locks are [measured](crate::meters).
 pub const LOCKS: &str = "TIDEMARK_LOCKS";
 /// If set, the engine says on the program's standard error what it does at start and end.

@@ -46,7 +46,7 @@ mod wipe;
 
 pub use here::{FaultOutcome, Lock, Token};
 pub use place::AWAKE_NS;
-pub use sampling::Windows;
+pub use sampling::{Kept, Windows};
 pub use start::Setup;
 pub use step::MAPPED_BYTES_LEAST;
 pub use trouble::{Trouble, say};

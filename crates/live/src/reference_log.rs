@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use rustix::net::RecvFlags;
-use tidemark_log::{HEADER_BYTES, Head, MAGIC, PUBLISHED_AT, PUBLISHED_MAX, kind};
+use tidemark_log::{HEADER_BYTES, Head, MAGIC, PUBLISHED_AT, PUBLISHED_MAX, SHARE_BYTES_MAX, kind};
 
 use crate::sys::Errno;
 use crate::sys::shm::Shared as Area;
@@ -93,6 +93,17 @@ impl LogWriter {
     pub fn touch(&mut self, address: usize, kinds: u8, time: u64) {
         self.tell_time(time);
         self.put(kind::TOUCH, u32::from(kinds), &[address as u64], None);
+    }
+
+    /// Writes that of the pages in `bytes` from `start` on a share, in 256, is taken to have been
+    /// touched.
+    pub fn touch_share(&mut self, start: usize, bytes: usize, share: u32, time: u64) {
+        self.tell_time(time);
+        let end = start as u64 + bytes as u64;
+        for from in (start as u64..end).step_by(SHARE_BYTES_MAX as usize) {
+            let words = [from, SHARE_BYTES_MAX.min(end - from)];
+            self.put(kind::TOUCH_SHARE, share, &words, None);
+        }
     }
 
     /// Writes an entry that happened at `time`.

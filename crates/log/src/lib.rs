@@ -19,6 +19,9 @@ pub const PUBLISHED_AT: usize = 256;
 /// The number of publications that there is room for.
 pub const PUBLISHED_MAX: u64 = 2048;
 
+/// The most memory that one entry says the touched share of.
+pub const SHARE_BYTES_MAX: u64 = 1 << 28;
+
 /// The words of the head that change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
@@ -77,6 +80,7 @@ pub mod kind {
     pub const WINDOW: u8 = 23;
     pub const FILE: u8 = 24;
     pub const WINDOW_LENGTH: u8 = 25;
+    pub const TOUCH_SHARE: u8 = 26;
 }
 
 #[cfg(test)]

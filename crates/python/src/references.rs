@@ -37,7 +37,7 @@ pub struct References {
     /// The size of a page, in bytes.
     #[pyo3(get)]
     page_bytes: u64,
-    /// The repeats that the recorder kept: `exact`, `quantum` or `window`.
+    /// The repeats that the recorder kept: `exact`, `quantum`, `window` or `regions`.
     #[pyo3(get)]
     granularity: &'static str,
     /// The length of a quantum in units of time, or of a window in ns.
@@ -140,7 +140,7 @@ impl References {
     /// The longest window that the trace was sampled in, in ns; `None` if it was not sampled.
     pub fn sampling_window(&self) -> Option<u64> {
         self.granularity_length
-            .filter(|_| self.granularity == "window")
+            .filter(|_| matches!(self.granularity, "window" | "regions"))
     }
 
     /// The measures for which there is an answer. `string` is this one's.
@@ -277,6 +277,7 @@ pub fn restore(
         granularity: match (granularity.0.as_str(), granularity.1) {
             ("quantum", Some(length)) => Granularity::Quantum(length),
             ("window", Some(length)) => Granularity::Window(length),
+            ("regions", Some(length)) => Granularity::Regions(length),
             _ => Granularity::Exact,
         },
         time: parse_time_unit(time_unit)?,

@@ -27,7 +27,7 @@ const STRETCH: usize = 64;
 pub struct Summary {
     /// The size of a page, in bytes.
     page_bytes: u64,
-    /// The repeats that the recorder kept: `exact`, `quantum` or `window`.
+    /// The repeats that the recorder kept: `exact`, `quantum`, `window` or `regions`.
     granularity: &'static str,
     /// The length of a quantum in units of time, or of a window in ns.
     granularity_length: Option<u64>,
@@ -241,6 +241,7 @@ pub fn granularity_name(granularity: Granularity) -> (&'static str, Option<u64>)
         Granularity::Exact => ("exact", None),
         Granularity::Quantum(length) => ("quantum", Some(length)),
         Granularity::Window(length) => ("window", Some(length)),
+        Granularity::Regions(length) => ("regions", Some(length)),
     }
 }
 

@@ -220,6 +220,7 @@ impl Process {
             }
             kind::CLOCK => self.reducer.set_time(word(0)),
             kind::TOUCH => self.reducer.touch(word(0), argument as u8 & Kinds::ALL.0),
+            kind::TOUCH_SHARE => self.reducer.touch_share(word(0), word(1), argument),
             kind::WINDOW => self.reducer.settle(),
             kind::WINDOW_LENGTH => self.reducer.event(Event::Windows { ns: word(0) }),
             kind::MARK => self.note(Event::Mark { name: tail(0) }),

@@ -8,7 +8,7 @@
 //! References by the kernel are records of their own, so that those of the program alone can be
 //! told apart.
 
-use tidemark_log::Words;
+use tidemark_log::{SHARE_BYTES_MAX, Words};
 use tidemark_trace::{Event, Kinds};
 
 use crate::moves::{self, Joint};
@@ -76,6 +76,8 @@ const SLOTS_FIRST: usize = 512;
 
 /// No program runs so long. A damaged log may say more, and what is added to a time must fit.
 const TIME_MAX: u64 = 1 << 62;
+/// The most pages that one entry tells of. A damaged log may say more.
+const SHARE_PAGES_MAX: u64 = SHARE_BYTES_MAX >> 12;
 /// A time that a record's gap holds, with some to spare.
 const GAP_SURE: u64 = 1 << 31;
 
@@ -170,6 +172,19 @@ impl Reducer {
         }
     }
 
+    /// Takes in that a share, in 256, of the pages of `bytes` from `start` was touched. Which ones
+    /// is not known: they are taken to be the same each time, so that what is used here and there
+    /// does not seem to wander. (A page has one record in a window, however often it is told of.)
+    pub fn touch_share(&mut self, start: u64, bytes: u64, share: u32) {
+        let first = start >> self.page_shift;
+        let pages = bytes.div_ceil(1 << self.page_shift).min(SHARE_PAGES_MAX);
+        for page in first..first.saturating_add(pages) {
+            if spread(page) < share {
+                self.touch(page << self.page_shift, 0);
+            }
+        }
+    }
+
     /// Takes in an event.
     pub fn event(&mut self, event: Event) {
         let open = match &self.open {
@@ -222,6 +237,12 @@ impl Reducer {
             Open::Quantum(quantum) => quantum.settle(&mut self.sheet, &mut self.waiting),
         }
     }
+}
+
+/// A number below 256 that pages have as if by chance.
+fn spread(page: u64) -> u32 {
+    // Multiplicative hashing (Knuth, The Art of Computer Programming 3, 6.4).
+    (page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u32
 }
 
 /// The pages a step refers to, first and last; `None` if it did not happen.

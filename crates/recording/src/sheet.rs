@@ -3,12 +3,11 @@
 //! What is still open (the run of references to one page in exact mode, the quantum at hand in
 //! quantum mode) is kept by the [reducer](crate::reduce); what comes here is final and in order.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use tidemark_trace::{Block, Event, Placed};
+use tidemark_trace::{Block, Event, PageSet, Placed};
 
 /// The destination of finished blocks; what comes back is empty blocks to be filled again.
 #[derive(Clone, Debug)]
@@ -76,7 +75,7 @@ pub struct Stack {
 /// The pages seen so far.
 #[derive(Debug)]
 struct Pages {
-    seen: HashSet<u64>,
+    seen: PageSet,
     /// Pages seen lately, by their lowest bits: most need no further look.
     lately: Box<[u64; PAGES_LATELY]>,
 }
@@ -86,7 +85,7 @@ const PAGES_LATELY: usize = 1024;
 impl Default for Pages {
     fn default() -> Pages {
         Pages {
-            seen: HashSet::new(),
+            seen: PageSet::default(),
             lately: Box::new([u64::MAX; PAGES_LATELY]),
         }
     }
@@ -233,7 +232,7 @@ impl Sheet {
 
     /// The number of pages to which the finished blocks refer.
     pub fn pages(&self) -> u64 {
-        self.pages.seen.len() as u64
+        self.pages.seen.count()
     }
 
     /// The number of records so far.

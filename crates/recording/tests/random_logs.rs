@@ -18,7 +18,7 @@ fn word() -> impl Strategy<Value = u64> {
 }
 
 fn entry() -> impl Strategy<Value = Vec<u64>> {
-    let kinds = kind::RUN..=kind::WINDOW_LENGTH + 1;
+    let kinds = kind::RUN..=kind::TOUCH_SHARE + 1;
     (kinds, 0u64..8, vec(word(), 0..12)).prop_map(|(kind, argument, words)| {
         let length = words.len() as u64 + 1;
         let head = u64::from(kind) << 56 | length << 32 | argument;

@@ -110,6 +110,11 @@ fn granularity(trace: &TraceFacts) -> String {
         ["window", ns, "to", most] => {
             format!("{once} window of {} to {}", time(ns), time(most))
         }
+        ["regions", ns] => format!("{once} window of {}, estimated by regions", time(ns)),
+        ["regions", ns, "to", most] => {
+            let (ns, most) = (time(ns), time(most));
+            format!("{once} window of {ns} to {most}, estimated by regions")
+        }
         _ => trace.granularity.clone(),
     }
 }
@@ -118,10 +123,17 @@ fn granularity(trace: &TraceFacts) -> String {
 pub fn sight(trace: &TraceFacts) -> Option<String> {
     let windows = trace.windows?;
     let seconds = |ns: u64| numbers::seconds(ns as f64 / 1e9);
+    let estimate = match trace.granularity.starts_with("regions ") {
+        true => {
+            " An estimate, not a count: of each region of memory some pages were watched, and the \
+             others are taken to be like them."
+        }
+        false => "",
+    };
     Some(format!(
-        "Sampled: a page is on record once in a window of up to {}. This trace can't tell of less \
-         memory than is touched within the longest, up to {}, nor, where windows are so long, of \
-         working sets over less than {}.",
+        "Sampled: a page is on record once in a window of up to {}.{estimate} This trace can't \
+         tell of less memory than is touched within the longest, up to {}, nor, where windows are \
+         so long, of working sets over less than {}.",
         seconds(windows.longest_ns),
         text::bytes(trace.bytes(windows.pages_touched)),
         seconds(trace.window_least()),

@@ -34,7 +34,7 @@ pub struct TraceFacts {
     /// The size of a page in bytes.
     pub page_bytes: u64,
     /// The kinds of repeated references that the recorder kept: `exact`, `quantum 1000`, `window
-    /// 1000000`.
+    /// 1000000`, `regions 1000000`: as windows, and an estimate.
     pub granularity: String,
     /// The unit of times.
     pub time_unit: TimeUnit,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::MemfdFlags;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control::{self, Grant, Hello, Opening};
-use tidemark_live::engine::Windows;
+use tidemark_live::engine::{Kept, Windows};
 use tidemark_live::reference_log;
 use tidemark_live::shared::{Counter, ProcessIndex, Shared};
 use tidemark_log::Log;
@@ -92,8 +92,12 @@ pub fn environment(
     windows: Windows,
     spool: &Spool,
     socket: PathBuf,
-) -> [(&'static str, OsString); 7] {
-    [
+) -> Vec<(&'static str, OsString)> {
+    let regions = match windows.kept {
+        Kept::Regions => Some((control::REGIONS, "1".into())),
+        Kept::Pages => None,
+    };
+    let all = [
         (control::CONTROL, socket.into()),
         (control::MEMORY, room_bytes.to_string().into()),
         (control::POLICY, POLICY.into()),
@@ -101,7 +105,8 @@ pub fn environment(
         (control::WINDOW, windows.first_ns.to_string().into()),
         (control::WINDOW_MOST, windows.most_ns.to_string().into()),
         (VARIABLE, spool.path.clone().into()),
-    ]
+    ];
+    all.into_iter().chain(regions).collect()
 }
 
 impl Members {

@@ -27,3 +27,4 @@ pub use error::{Error, ErrorKind, Place};
 pub use model::{
     Block, Copied, Event, Flaw, Granularity, Header, Kinds, Placed, Rights, Speed, TimeUnit,
 };
+pub use page_set::PageSet;

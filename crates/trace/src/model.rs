@@ -70,6 +70,9 @@ pub enum Granularity {
     /// Pages touched in each window of so many nanoseconds, found by sampling. In a header, of the
     /// first window; [`Event::Windows`] tells of others.
     Window(u64),
+    /// The same, as an estimate: some pages of each region were watched, and the others are taken
+    /// to be like them.
+    Regions(u64),
 }
 
 /// The unit of the times of records.
@@ -132,14 +135,28 @@ impl Granularity {
     /// The granularity that holds once `block` has been taken in, too: windows may have grown in
     /// it.
     pub fn after(self, block: &Block) -> Granularity {
-        let Granularity::Window(ns) = self else {
+        let Some(ns) = self.window_ns() else {
             return self;
         };
         let grown = block.events.iter().filter_map(|placed| match placed.event {
             Event::Windows { ns } => Some(ns),
             _ => None,
         });
-        Granularity::Window(grown.fold(ns, u64::max))
+        let longest = grown.fold(ns, u64::max);
+        match self {
+            Granularity::Regions(_) => Granularity::Regions(longest),
+            Granularity::Exact | Granularity::Quantum(_) | Granularity::Window(_) => {
+                Granularity::Window(longest)
+            }
+        }
+    }
+
+    /// The length of a window in nanoseconds, where pages were sampled in windows.
+    pub fn window_ns(self) -> Option<u64> {
+        match self {
+            Granularity::Window(ns) | Granularity::Regions(ns) => Some(ns),
+            Granularity::Exact | Granularity::Quantum(_) => None,
+        }
     }
 }
 

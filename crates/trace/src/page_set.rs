@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 ///
 /// # Bounds
 /// Memory: about 40 bytes for each group of 64 neighbours with a page in the set.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct PageSet {
     /// Bits of pages by their number divided by 64.
     words: HashMap<u64, u64, BuildHasherDefault<Mixer>>,
@@ -34,7 +34,7 @@ impl PageSet {
     }
 
     /// The number of pages it has.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.pages
     }
 }
@@ -78,10 +78,10 @@ mod tests {
             set.insert(page);
             known.insert(page);
         }
-        assert!(some.len() < known.len() as u64);
+        assert!(some.count() < known.len() as u64);
         some.unite(&others);
-        assert_eq!(some.len(), known.len() as u64);
+        assert_eq!(some.count(), known.len() as u64);
         some.unite(&others);
-        assert_eq!(some.len(), known.len() as u64);
+        assert_eq!(some.count(), known.len() as u64);
     }
 }

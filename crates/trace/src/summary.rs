@@ -305,7 +305,7 @@ impl Account {
             let is_change = self.note(&placed.event);
             let is_end = placed.event.ends_program();
             if is_end {
-                living.now -= std::mem::take(&mut self.alive).len();
+                living.now -= std::mem::take(&mut self.alive).count();
             }
             if is_change || is_end {
                 recent.forget();
@@ -320,9 +320,9 @@ impl Account {
             let used = &mut recent.slots[page as usize & (RECENT - 1)];
             if (used.page, used.process) != (page, process) {
                 let name = self.look_up(page);
-                let before = self.alive.len();
+                let before = self.alive.count();
                 self.alive.insert(page);
-                living.now += self.alive.len() - before;
+                living.now += self.alive.count() - before;
                 living.most = living.most.max(living.now);
                 *used = Used {
                     page,
@@ -412,11 +412,11 @@ impl Account {
         // A page may have been in mappings of several names, one after the other.
         summary.pages = match &self.uses[..] {
             [] => 0,
-            [used] => used.pages.len(),
+            [used] => used.pages.count(),
             several => {
                 let mut pages = PageSet::default();
                 several.iter().for_each(|used| pages.unite(&used.pages));
-                pages.len()
+                pages.count()
             }
         };
         let count = |kind: Kinds| {
@@ -439,7 +439,7 @@ impl Account {
                 .map(|used| RegionSummary {
                     name: used.name,
                     records: used.records,
-                    pages: used.pages.len(),
+                    pages: used.pages.count(),
                 })
                 .collect();
         }

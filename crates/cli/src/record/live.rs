@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control;
-use tidemark_live::engine::Windows;
+use tidemark_live::engine::{Kept, Windows};
 use tidemark_recording::spool::Spool;
 use tidemark_recording::{Collector, Settings, Totals};
 use tidemark_report::numbers;
@@ -29,7 +29,7 @@ use super::plan::find_page_bytes;
 use super::progress::Progress;
 use super::window;
 use super::writer::Writing;
-use super::{Arguments, Timing};
+use super::{Arguments, Sample, Timing};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
 
@@ -156,19 +156,28 @@ fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
     notes
 }
 
+/// The windows that are asked for. Of regions so many pages are watched as windows of one length
+/// pay for.
+fn find_windows(arguments: &Arguments) -> Result<Windows, Refusal> {
+    let asked = match arguments.window.as_deref() {
+        None | Some("auto") => None,
+        Some(asked) => Some(window::parse(asked)?),
+    };
+    let first_ns = asked.unwrap_or(WINDOW_NS);
+    let (kept, longer_ns) = match arguments.sample {
+        Sample::Pages => (Kept::Pages, WINDOW_NS_MOST),
+        Sample::Regions => (Kept::Regions, first_ns),
+    };
+    Ok(Windows {
+        first_ns,
+        most_ns: asked.unwrap_or(longer_ns),
+        kept,
+    })
+}
+
 impl Plan {
     fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
-        let windows = match arguments.window.as_deref() {
-            None | Some("auto") => Windows {
-                first_ns: WINDOW_NS,
-                most_ns: WINDOW_NS_MOST,
-            },
-            Some(asked) => {
-                let first_ns = window::parse(asked)?;
-                let most_ns = first_ns;
-                Windows { first_ns, most_ns }
-            }
-        };
+        let windows = find_windows(arguments)?;
         let page_bytes = find_page_bytes(&arguments.granularity)?;
         if page_bytes < PAGE_BYTES {
             refuse!(
@@ -231,7 +240,10 @@ impl Plan {
     fn header(&self, arguments: &Arguments, speed: Option<Speed>) -> Header {
         Header {
             page_bytes: self.page_bytes,
-            granularity: Granularity::Window(self.windows.first_ns),
+            granularity: match self.windows.kept {
+                Kept::Pages => Granularity::Window(self.windows.first_ns),
+                Kept::Regions => Granularity::Regions(self.windows.first_ns),
+            },
             time: TimeUnit::Nanoseconds,
             source: format!("tidemark {}, live sampling", env!("CARGO_PKG_VERSION")),
             command: super::words_of(arguments),

@@ -4,6 +4,7 @@
 //! - [`neighbours`]: first touches that are found many at a time, and windows that grow.
 //! - [`processes`]: children, threads, programs executed, and what becomes of them.
 //! - [`kills`]: whatever is killed, the trace opens up to then.
+//! - [`regions`]: some pages of each region in place of all.
 //! - [`uses`]: what the other commands make of such a trace, and what is refused.
 //!
 //! Each test has a time limit, and skips where userfaultfd is not permitted.
@@ -14,6 +15,7 @@ mod processes;
 #[path = "../recorder/recording.rs"]
 #[allow(dead_code)]
 mod recording;
+mod regions;
 mod running;
 #[path = "../support/mod.rs"]
 mod support;

@@ -49,7 +49,9 @@ impl<'a> ReferenceString<'a> {
     pub(crate) fn touch_of(granularity: Granularity) -> Touch {
         match granularity {
             Granularity::Exact => Touch::UntilNext,
-            Granularity::Quantum(_) | Granularity::Window(_) => Touch::Momentary,
+            Granularity::Quantum(_) | Granularity::Window(_) | Granularity::Regions(_) => {
+                Touch::Momentary
+            }
         }
     }
 

@@ -243,7 +243,9 @@ impl Study {
     /// Intervals shorter than this are beyond the recording.
     fn resolution(&self) -> u64 {
         match self.references.granularity {
-            Granularity::Quantum(ticks) | Granularity::Window(ticks) => ticks,
+            Granularity::Quantum(ticks)
+            | Granularity::Window(ticks)
+            | Granularity::Regions(ticks) => ticks,
             Granularity::Exact => 0,
         }
     }

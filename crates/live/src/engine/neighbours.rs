@@ -360,6 +360,7 @@ impl Engine {
         if let Some(sampling) = &mut self.sampling {
             sampling.neighbours.blank.remove(start, end);
         }
+        self.forget_known(start, end);
     }
 
     /// Brings the log up to date: the program is about to fork, or to leave its memory.

@@ -6,12 +6,14 @@
 //! First touches are found many at a time where that is possible: see
 //! [`neighbours`](super::neighbours).
 //!
-//! A window goes on while sampling costs more than a tenth of its time: see [`pace`].
+//! A window goes on while sampling costs more than a tenth of its time: see [`pace`]. By regions,
+//! windows have one length, and so many pages are watched as that tenth pays for: see [`regions`].
 //!
 //! Time is that of the program's processor: what the process has used, less what this engine has.
 //! A program that sleeps has no windows.
 
 mod pace;
+mod regions;
 
 use std::os::fd::OwnedFd;
 
@@ -20,21 +22,28 @@ use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
 use tidemark_log::kind;
 
-pub use self::pace::Windows;
+pub use self::pace::{Kept, Windows};
 use self::pace::{Look, Pace};
+use self::regions::Regions;
 use super::neighbours::Neighbours;
-use super::{Engine, Trouble, address_of, time_ns};
+use super::{Engine, Trouble, address_of, page_of, time_ns};
 use crate::reference_log::{LogWriter, monotonic_ns};
 use crate::sys::maps::Kind;
 use crate::sys::{memory, program, thread};
 
 /// Pages moved out in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 2048;
+/// The most pages that are watched in a window by regions, ...
+const WATCHED_MAX: u64 = PAGES_A_TURN as u64;
+/// ... and the least.
+const WATCHED_MIN: u64 = 64;
 /// The interval at which new entries are published, however long a window lasts: a recording that
 /// is killed has it.
 const PUBLISHED_EVERY_NS: u64 = 250_000_000;
 /// The engine sleeps no shorter than this while it waits for the end of a window.
 const PAUSE_NS_LEAST: u64 = 200_000;
+/// A window of regions may end later by this part of it.
+const LATE_SHARE: u64 = 16;
 /// Kinds of access in the log: as in traces.
 const LOAD: u8 = 2;
 pub(super) const STORE: u8 = 4;
@@ -61,6 +70,10 @@ pub(super) struct Sampling {
     touched: Vec<FrameId>,
     /// Those of the last window that have not been moved out yet.
     leaving: Vec<FrameId>,
+    /// The regions, if not all pages are sampled but some of each; ...
+    regions: Option<Regions>,
+    /// ... and the pages that are watched in this window.
+    watched: Vec<(FrameId, VirtPage)>,
     /// True if something has been logged since it was last published, ...
     has_news: bool,
     /// ... and when that was.
@@ -99,6 +112,8 @@ impl Sampling {
             is_told: false,
             touched: Vec::new(),
             leaving: Vec::new(),
+            regions: (windows.kept == Kept::Regions).then(Regions::new),
+            watched: Vec::new(),
             has_news: false,
             published_ns: 0,
             threads: Vec::new(),
@@ -123,6 +138,8 @@ impl Sampling {
             pace,
             mut touched,
             leaving,
+            regions,
+            watched,
             neighbours,
             ..
         } = self;
@@ -132,6 +149,8 @@ impl Sampling {
         let fresh = Sampling::begin(file, control, windows, name)?;
         let mut child = Sampling {
             touched,
+            regions,
+            watched,
             neighbours,
             pace: pace.of_child(),
             ..fresh
@@ -237,13 +256,62 @@ impl Engine {
             return;
         };
         if is_due && is_known {
-            sampling.end_window();
+            match sampling.regions {
+                Some(_) => self.end_window_of_regions(),
+                None => sampling.end_window(),
+            }
         }
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
         if sampling.has_news && monotonic_ns() > sampling.published_ns + PUBLISHED_EVERY_NS {
             sampling.publish();
         }
         sampling.is_told = false;
         self.move_touched_out();
+    }
+
+    /// Ends a window in which some pages of each region were watched, and chooses those of the
+    /// next.
+    fn end_window_of_regions(&mut self) {
+        let Some(sampling) = &mut self.sampling else {
+            return;
+        };
+        let Some(regions) = &mut sampling.regions else {
+            return;
+        };
+        if !sampling.leaving.is_empty() {
+            // They could not be moved out yet, and nothing is known of them.
+            return;
+        }
+        // Those that had to stay tell nothing.
+        let stayed = std::mem::take(&mut sampling.touched);
+        for (frame, at) in std::mem::take(&mut sampling.watched) {
+            let is_there = self.vm.frame_at(self.space, at) == Some(frame);
+            if is_there && !stayed.contains(&frame) {
+                regions.note(address_of(at), self.machine.is_mapped(frame));
+            }
+        }
+        for touched in regions.collect_touched() {
+            let time = sampling.time;
+            let (start, bytes) = (touched.start, touched.bytes);
+            sampling
+                .log
+                .touch_share(start, bytes, touched.share as u32, time);
+            sampling.has_news = true;
+        }
+        sampling.end_window();
+        let affordable = sampling.pace.affordable_pages();
+        let Some(regions) = &mut sampling.regions else {
+            return;
+        };
+        let chosen = regions.begin_window(affordable.clamp(WATCHED_MIN, WATCHED_MAX));
+        for at in chosen.into_iter().map(page_of) {
+            if let Some(frame) = self.vm.frame_at(self.space, at) {
+                sampling.watched.push((frame, at));
+                sampling.leaving.push(frame);
+            }
+        }
     }
 
     fn move_touched_out(&mut self) {
@@ -288,12 +356,18 @@ impl Engine {
             return 0;
         }
         let look_ns = sampling.neighbours.due().since_ns(super::now());
-        if sampling.touched.is_empty() && !sampling.has_news {
+        let is_watching = sampling.regions.as_ref().is_some_and(|it| !it.is_empty());
+        if sampling.touched.is_empty() && !sampling.has_news && !is_watching {
             return look_ns;
         }
         let left = sampling.pace.left_ns(sampling.time);
         let threads = sampling.threads.len() as u64 + 1;
-        let left = (left / threads.min(sampling.processors)).max(PAUSE_NS_LEAST);
+        // Regions are watched also while the program sleeps, and its time stands still.
+        let least_ns = match is_watching {
+            true => sampling.windows.first_ns / LATE_SHARE,
+            false => 0,
+        };
+        let left = (left / threads.min(sampling.processors)).max(least_ns.max(PAUSE_NS_LEAST));
         left.min(look_ns)
     }
 
@@ -308,8 +382,13 @@ impl Engine {
     /// Remembers that the page at `at` stands there now, and is to leave when the window is over.
     pub(super) fn note_standing(&mut self, at: VirtPage) {
         if let Some(sampling) = &mut self.sampling {
-            let frame = self.vm.frame_at(self.space, at);
-            sampling.touched.extend(frame);
+            match &mut sampling.regions {
+                Some(regions) => regions.add(address_of(at)),
+                None => {
+                    let frame = self.vm.frame_at(self.space, at);
+                    sampling.touched.extend(frame);
+                }
+            }
         }
     }
 
@@ -317,6 +396,15 @@ impl Engine {
     pub(super) fn note_found(&mut self, at: VirtPage) {
         self.log_touch(at, 0);
         self.note_standing(at);
+    }
+
+    /// Forgets what stood in a range: it is gone.
+    pub(super) fn forget_known(&mut self, start: usize, end: usize) {
+        if let Some(sampling) = &mut self.sampling
+            && let Some(regions) = &mut sampling.regions
+        {
+            regions.forget(start, end);
+        }
     }
 
     /// Counts that a page was touched again which had been moved out.
@@ -360,6 +448,9 @@ impl Engine {
     /// Logs that a range has moved.
     pub(super) fn note_moved(&mut self, from: usize, to: usize, bytes: usize) {
         if let Some(sampling) = &mut self.sampling {
+            if let Some(regions) = &mut sampling.regions {
+                regions.move_to(from, to, bytes);
+            }
             let words = [from as u64, bytes as u64, to as u64, bytes as u64];
             sampling.event(kind::REMAP, 0, &words, None);
         }

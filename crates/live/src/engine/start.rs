@@ -14,7 +14,7 @@ use tidemark_core::vm::{Config, Vm};
 use super::trouble::pid;
 use super::turn::Turns;
 use super::{
-    Adoption, Changes, Ending, Engine, Freeze, Gauges, Locks, Log, Outside, Place, Sampling,
+    Adoption, Changes, Ending, Engine, Freeze, Gauges, Kept, Locks, Log, Outside, Place, Sampling,
     Traced, Trouble, Waiting, Windows, now,
 };
 use crate::control::{self, GrantFiles, Hello, Store};
@@ -630,9 +630,14 @@ pub(super) fn parent_pid() -> u32 {
 fn windows() -> Result<Option<Windows>, Trouble> {
     let first = number(control::WINDOW)?.filter(|&window| window > 0);
     let most = number(control::WINDOW_MOST)?;
+    let kept = match text(control::REGIONS) {
+        Some(_) => Kept::Regions,
+        None => Kept::Pages,
+    };
     Ok(first.map(|first_ns| Windows {
         first_ns,
         most_ns: most.unwrap_or(first_ns),
+        kept,
     }))
 }
 

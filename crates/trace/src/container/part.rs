@@ -232,7 +232,9 @@ pub fn number64(bytes: &[u8]) -> u64 {
 fn check_header(header: &Header) -> Result<(), Error> {
     let has_length = match header.granularity {
         Granularity::Exact => true,
-        Granularity::Quantum(length) | Granularity::Window(length) => length > 0,
+        Granularity::Quantum(length)
+        | Granularity::Window(length)
+        | Granularity::Regions(length) => length > 0,
     };
     let flaw = match header.page_bytes.is_power_of_two() {
         false => HeaderFlaw::PageBytes(header.page_bytes),

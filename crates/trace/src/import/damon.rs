@@ -107,7 +107,7 @@ impl<R: Read> Report<R> {
     /// The header of the trace.
     pub fn header(&self, page_bytes: u64) -> Header {
         Header {
-            granularity: Granularity::Window(self.window.length_ns()),
+            granularity: Granularity::Regions(self.window.length_ns()),
             time: TimeUnit::Nanoseconds,
             ..super::header("DAMON", page_bytes)
         }

@@ -309,7 +309,7 @@ fn regions_that_damon_saw_accessed_are_touched_in_windows() {
         assert_eq!(found[0].gaps, [0, 0, 122_745_000]);
         assert_eq!(found[0].events[0].event, Event::Windows { ns: 129_005_000 });
         let header = damon::Report::open(text.as_bytes()).unwrap().header(4096);
-        assert_eq!(header.granularity, Granularity::Window(122_745_000));
+        assert_eq!(header.granularity, Granularity::Regions(122_745_000));
         assert_eq!(header.time, TimeUnit::Nanoseconds);
         let broken = format!("{text}what is this\n");
         let told = told(blocks(Repeats::Kept, |out| import(&broken, out)));

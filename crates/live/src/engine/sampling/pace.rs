@@ -35,6 +35,17 @@ pub struct Windows {
     /// At most: they are longer than the first while sampling costs more than a tenth of the time
     /// it samples.
     pub most_ns: u64,
+    /// The touches that are kept.
+    pub kept: Kept,
+}
+
+/// The touches of a window that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Each page's first.
+    Pages,
+    /// Those of a few pages of each region, which stand for the others.
+    Regions,
 }
 
 /// The work at the end of a window.
@@ -134,9 +145,17 @@ impl Pace {
         (self.told_ns != self.windows.first_ns).then_some(self.told_ns)
     }
 
+    /// The number of pages that may be sampled in each window for a [share](SHARE) of its time.
+    pub(super) fn affordable_pages(&self) -> u64 {
+        let all_ns = self.move_each.of(ALL) + self.back_each.of(self.back_share);
+        self.windows.first_ns / SHARE * ALL / all_ns.max(1)
+    }
+
     /// Looks if the window is over in which so many pages were touched, and begins the next if so.
     pub(super) fn look(&mut self, now_ns: u64, touched: u64) -> Look {
-        let Windows { first_ns, most_ns } = self.windows;
+        let Windows {
+            first_ns, most_ns, ..
+        } = self.windows;
         let lasted_ns = match self.is_first {
             true => now_ns.max(self.told_ns),
             false => now_ns.saturating_sub(self.began_ns),
@@ -176,7 +195,9 @@ impl Pace {
     /// A length as it is told: the least doubling of the first that is not shorter by more than
     /// what the engine may be late.
     fn rounded_ns(&self, lasted_ns: u64) -> u64 {
-        let Windows { first_ns, most_ns } = self.windows;
+        let Windows {
+            first_ns, most_ns, ..
+        } = self.windows;
         let firsts = (lasted_ns.saturating_add(first_ns / 2) / first_ns).max(1);
         let rounded = firsts.checked_next_power_of_two().unwrap_or(firsts);
         rounded.saturating_mul(first_ns).min(most_ns)
@@ -216,6 +237,7 @@ mod tests {
     const WINDOWS: Windows = Windows {
         first_ns: FIRST_NS,
         most_ns: 3_600_000_000_000,
+        kept: Kept::Pages,
     };
 
     /// A program that uses `pages` pages over and over, until `until_ns`, where a page that comes
@@ -280,6 +302,7 @@ mod tests {
         let fixed = Windows {
             first_ns: FIRST_NS,
             most_ns: FIRST_NS,
+            ..WINDOWS
         };
         let (mut pace, mut told) = (Pace::new(fixed), vec![]);
         let lengths = live(&mut pace, (0, 3_000_000_000), 50_000, 40_000, &mut told);
