@@ -25,6 +25,7 @@
 
 mod moves;
 mod registration;
+mod sums;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -334,42 +335,6 @@ impl LiveMachine {
         }
     }
 
-    /// Makes the next [`take_modified`](PageBits::take_modified) of `frame` answer yes: its pager
-    /// does not hold the contents after all.
-    pub(crate) fn forget_sum(&mut self, frame: FrameId) {
-        let slot = &mut self.slots[frame.index()];
-        slot.is_unsaved = true;
-        slot.is_sum_current = false;
-    }
-
-    /// Sets the sum of what the pager of the page in `frame` holds, which are its contents now.
-    pub fn set_sum(&mut self, frame: FrameId, sum: u128) {
-        self.keep_sum(frame, sum);
-        let slot = self.unmapped(frame);
-        slot.is_sum_current = true;
-        slot.is_unsaved = false;
-    }
-
-    /// Returns true if an unmapped frame holds nothing but zeros.
-    pub fn is_zero(&mut self, frame: FrameId) -> bool {
-        let slot = *self.unmapped(frame);
-        match slot.contents {
-            Contents::Hole | Contents::Zeros => true,
-            Contents::Bytes if slot.is_sum_current => self.sums[frame.index()] == ZERO_SUM,
-            Contents::Bytes => self.pool.is_zero(frame),
-        }
-    }
-
-    /// The sum of the contents of an unmapped frame, computed unless it is known.
-    pub fn sum(&mut self, frame: FrameId) -> u128 {
-        let slot = *self.unmapped(frame);
-        match slot.contents {
-            Contents::Hole | Contents::Zeros => ZERO_SUM,
-            Contents::Bytes if slot.is_sum_current => self.sums[frame.index()],
-            Contents::Bytes => self.pool.sum(frame),
-        }
-    }
-
     /// Unlocks the pool and all else of ours that the program has locked by a system call of its
     /// own, and empties the slots that this has filled: pages can't be moved between memory that is
     /// locked and memory that is not.
@@ -504,13 +469,6 @@ impl LiveMachine {
 
     fn is_hole(&self, frame: FrameId) -> bool {
         self.slots[frame.index()].contents == Contents::Hole
-    }
-
-    /// Writes a sum down. What is not written takes no memory.
-    fn keep_sum(&mut self, frame: FrameId, sum: u128) {
-        if self.sums[frame.index()] != sum {
-            self.sums[frame.index()] = sum;
-        }
     }
 
     /// The entry of a frame that must not be mapped.
