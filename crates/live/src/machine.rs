@@ -152,12 +152,22 @@ struct Slot {
     contents: Contents,
     /// True if `sum` is that of the present contents.
     is_sum_current: bool,
-    /// True if the contents are surely not what the page's pager holds.
-    is_unsaved: bool,
+    saved: Saved,
     /// True if a transfer reads or writes the slot: its page must stay there.
     is_held: bool,
     /// True if its page was in the program since it was last asked whether it is modified.
     was_entered: bool,
+}
+
+/// The knowledge that there is, sums aside, of whether the page's pager holds the contents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Saved {
+    /// None: the sum tells.
+    Unknown,
+    /// It surely does not.
+    No,
+    /// It does, and will: the page's owner writes to none such.
+    Always,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,7 +216,7 @@ impl LiveMachine {
             standing: Standing::Unmapped,
             contents: Contents::Hole,
             is_sum_current: false,
-            is_unsaved: false,
+            saved: Saved::Unknown,
             is_held: false,
             was_entered: false,
         };
@@ -585,7 +595,7 @@ impl Machine for LiveMachine {
         self.keep_sum(frame, ZERO_SUM);
         let slot = self.writable(frame);
         slot.is_sum_current = true;
-        slot.is_unsaved = false;
+        slot.saved = Saved::Unknown;
         slot.was_entered = false;
         if slot.contents == Contents::Bytes {
             slot.contents = Contents::Zeros;
@@ -604,7 +614,7 @@ impl Machine for LiveMachine {
         }
         self.keep_sum(to, ZERO_SUM);
         let slot = self.unmapped(to);
-        slot.is_unsaved = false;
+        slot.saved = Saved::Unknown;
         slot.was_entered = false;
         if let Some(at) = stood_at {
             self.enter(SpaceId(0), at, from, Rights::Write);
@@ -620,7 +630,7 @@ impl Machine for LiveMachine {
         slot.standing = Standing::Mapped;
         slot.was_entered = true;
         slot.is_sum_current = false;
-        slot.is_unsaved = false;
+        slot.saved = Saved::Unknown;
     }
 
     fn disown(&mut self, frame: FrameId) -> bool {
@@ -692,8 +702,10 @@ impl PageBits for LiveMachine {
         }
         let slot = &mut self.slots[frame.index()];
         let was_entered = std::mem::take(&mut slot.was_entered);
-        if slot.is_unsaved {
-            return Modification::Possible;
+        match slot.saved {
+            Saved::Unknown => {}
+            Saved::No => return Modification::Possible,
+            Saved::Always => return Modification::None,
         }
         if self.skips_sums && self.sums[frame.index()] == ZERO_SUM && !self.is_zero(frame) {
             // A page that no pager holds takes no sum to find out about.

@@ -2,14 +2,14 @@
 
 use tidemark_core::id::FrameId;
 
-use super::{Contents, LiveMachine, ZERO_SUM};
+use super::{Contents, LiveMachine, Saved, ZERO_SUM};
 
 impl LiveMachine {
     /// Has `frame` count as modified when it is next asked about: its pager does not hold the
     /// contents after all.
     pub(crate) fn forget_sum(&mut self, frame: FrameId) {
         let slot = &mut self.slots[frame.index()];
-        slot.is_unsaved = true;
+        slot.saved = Saved::No;
         slot.is_sum_current = false;
     }
 
@@ -18,7 +18,15 @@ impl LiveMachine {
         self.keep_sum(frame, sum);
         let slot = self.unmapped(frame);
         slot.is_sum_current = true;
-        slot.is_unsaved = false;
+        slot.saved = Saved::Unknown;
+    }
+
+    /// Notes that the contents of `frame` are what the page's pager holds, and stay so: its owner
+    /// does not write to it.
+    pub fn set_constant(&mut self, frame: FrameId) {
+        let slot = self.unmapped(frame);
+        slot.saved = Saved::Always;
+        slot.is_sum_current = false;
     }
 
     /// Returns true if an unmapped frame holds nothing but zeros.
