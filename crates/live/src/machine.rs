@@ -416,6 +416,12 @@ impl LiveMachine {
         !self.deferred.is_empty()
     }
 
+    /// Returns true if the enter of `frame` was put off: it counts as mapped, and
+    /// [`probe`](Self::probe) would put a page of zeros in its place.
+    pub fn is_deferred(&self, frame: FrameId) -> bool {
+        self.slots[frame.index()].standing == Standing::Deferred
+    }
+
     /// Returns true if `frame` is mapped, or about to be.
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         self.slots[frame.index()].standing != Standing::Unmapped

@@ -166,8 +166,15 @@ impl Worker {
     fn serve(&mut self, at: VirtPage, is_write: bool) {
         self.faults += 1;
         let frame = self.vm.frame_at(self.space, at);
-        if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
-            return self.serve_mapped(at);
+        if let Some(frame) = frame
+            && self.machine.mapped_at(frame) == Some(at)
+        {
+            // A page whose enter was put off is not there, and is not lost: who waits is woken as
+            // it is entered.
+            if !self.machine.is_deferred(frame) {
+                self.serve_mapped(at);
+            }
+            return;
         }
         let access = match is_write {
             true => Access::Write,
