@@ -101,7 +101,7 @@ def test_a_file_is_opened_in_the_limit_around_it(engine: tidemark.Engine, path: 
 
 
 def test_a_part_is_advised_and_read_ahead(engine: tidemark.Engine, path: Path) -> None:
-    array = engine.open(path, offset=100)
+    array = engine.open(os.fsencode(path), offset=100)
     tidemark.advise(array[MIB:], "sequential")
     tidemark.prefetch(array[: MIB // 16])
     assert (array == np.memmap(path, mode="r", offset=100)).all()

@@ -89,7 +89,7 @@ class Engine:
 
     def open(
         self,
-        path: str | os.PathLike[str],
+        path: str | bytes | os.PathLike[str],
         dtype: npt.DTypeLike = np.uint8,
         shape: int | Sequence[int] | None = None,
         mode: str = "r",
@@ -121,7 +121,7 @@ class Engine:
             # A file that is not there is an error all the same.
             os.stat(path)
             return _of_mode(np.zeros(sides or 0, kind), mode)
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         region = _with_room(lambda: self._engine.open(name, offset, size, mode == "c"))
         if region.bytes % kind.itemsize:
             raise ValueError(
@@ -210,7 +210,7 @@ empty = zeros
 
 
 def open(
-    path: str | os.PathLike[str],
+    path: str | bytes | os.PathLike[str],
     dtype: npt.DTypeLike = np.uint8,
     shape: int | Sequence[int] | None = None,
     mode: str = "r",

@@ -332,6 +332,31 @@ fn what_the_kernel_refuses_for_now_is_read_later() {
 }
 
 #[test]
+fn a_file_without_direct_reading_is_read_by_way_of_the_page_cache() {
+    // The kernel makes what is read here as it is asked for.
+    let path = Path::new("/sys/kernel/mm/transparent_hugepage/enabled");
+    let Some(engine) = engine("tidemark") else {
+        return;
+    };
+    let Ok(text) = fs::read(path) else { return };
+    let region = engine.read_file(path, 0, Some(text.len() as u64)).unwrap();
+    assert!(**region == text);
+}
+
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let Some(engine) = engine("tidemark") else {
+        return;
+    };
+    let made = Made::new(1);
+    fs::remove_file(&made.path).unwrap();
+    let done = Command::new("mkfifo").arg(&made.path).status().unwrap();
+    assert!(done.success());
+    let refused = engine.read_file(&made.path, 0, None).unwrap_err();
+    assert!(matches!(refused, Error::FileKind { .. }), "{refused}");
+}
+
+#[test]
 fn bad_arguments_name_themselves() {
     let made = Made::new(10_000);
     let Some(engine) = engine("tidemark") else {

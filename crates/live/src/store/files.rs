@@ -61,18 +61,21 @@ struct Open {
 pub fn open(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
     // A pipe that nobody writes to is not waited for.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let open = |flags| rustix::fs::open(path, flags, Mode::empty()).map_err(Unsuitable::Call);
-    let file = open(flags)?;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(Unsuitable::Call)?;
     let found = rustix::fs::fstat(&file).map_err(Unsuitable::Call)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
         return Err(Unsuitable::Kind);
     }
-    let direct = open(flags | OFlags::DIRECT).ok().filter(can_read);
-    Ok((direct.unwrap_or(file), found.st_size as u64))
+    // Of a file that is not waited for, some file systems would refuse what they can't do at once.
+    let set = |flags| rustix::fs::fcntl_setfl(&file, flags);
+    if set(OFlags::DIRECT).is_err() || !can_read(&file) {
+        set(OFlags::empty()).map_err(Unsuitable::Call)?;
+    }
+    Ok((file, found.st_size as u64))
 }
 
-/// Returns true if pages of `file` can be read as it was opened: some file systems refuse what
-/// bypasses the page cache only then.
+/// Returns true if pages of `file` can be read as it is: some file systems refuse what bypasses
+/// the page cache only then.
 fn can_read(file: &OwnedFd) -> bool {
     let Ok(mut page) = Mapping::anonymous(PAGE) else {
         return false;
