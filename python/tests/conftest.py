@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -26,3 +27,14 @@ def trace_path(pages: U64, tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = tidemark.write(path, pages, time=time, kinds=kinds, command=["made", "up"])
     assert records == len(pages)
     return path
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> tidemark.Engine:
+    """An engine of 1 MiB, where the kernel permits one."""
+    try:
+        return tidemark.Engine("1M", swap=tmp_path, swap_size="64M")
+    except OSError as error:
+        if "userfaultfd" in str(error) and os.environ.get("REQUIRE_ALL") != "1":
+            pytest.skip(str(error))
+        raise

@@ -17,17 +17,6 @@ import tidemark
 MIB = 1 << 20
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> tidemark.Engine:
-    """An engine of 1 MiB, where the kernel permits one."""
-    try:
-        return tidemark.Engine("1M", swap=tmp_path, swap_size="64M")
-    except OSError as error:
-        if "userfaultfd" in str(error) and os.environ.get("REQUIRE_ALL") != "1":
-            pytest.skip(str(error))
-        raise
-
-
 def test_an_array_larger_than_its_memory_has_what_was_written(engine: tidemark.Engine) -> None:
     array = engine.zeros((512, 1024), np.float64)
     assert array.nbytes == 4 * MIB and not array.any()

@@ -17,7 +17,8 @@ True
 - `replay` runs recorded programs on whole memory systems, which `systems` lists; `compare` sets such
   a prediction beside what the program does live, by the installed command.
 - `generate` and `golden` make synthetic references; `policies` lists the page replacement policies.
-- `memory_limit`, `zeros` and `Engine` make arrays that are larger than the memory they may use.
+- `memory_limit`, `zeros`, `open` and `Engine` make arrays that are larger than the memory they may
+  use: of zeros, or of what a file has.
 
 Sizes are in pages, those of arrays in bytes. Times are *virtual*: in instructions, references or nanoseconds of the process,
 whichever the trace counts. Columns are read-only arrays that own their memory; nothing is copied
@@ -39,6 +40,9 @@ from tidemark._curves import Curve, Curves, Knee, Knob, Policy, curve, policies
 from tidemark._made import generate, golden
 from tidemark._references import References, Source, load
 from tidemark._regions import Engine, Statistics, advise, empty, memory_limit, prefetch, zeros
+
+# Not in `__all__`: with `import *` it would take the place of Python's own.
+from tidemark._regions import open as open
 from tidemark._replays import Replays, System, replay, systems
 from tidemark._sweeps import Sweep, sweep
 from tidemark._tidemark import __version__

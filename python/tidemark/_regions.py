@@ -7,7 +7,7 @@ import gc
 import math
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -23,7 +23,9 @@ class Statistics(NamedTuple):
     faults: int
     """Faults that were served."""
     page_ins: int
-    """Read from the swap file, those read ahead included."""
+    """Read from the swap file and from other files, those read ahead included."""
+    file_page_ins: int
+    """Those of them that are of other files than the swap file."""
     page_outs: int
     """Written to the swap file."""
     zero_fills: int
@@ -76,26 +78,58 @@ class Engine:
         Raises `ValueError` for elements that are Python objects, and `MemoryError` for more than
         fits in memory and swap file.
         """
-        kind = np.dtype(dtype)
-        if kind.hasobject:
-            raise ValueError(f"`dtype` is {kind}; needs one without Python objects")
-        sides = (shape,) if isinstance(shape, int) else tuple(operator.index(n) for n in shape)
-        if any(side < 0 for side in sides):
-            raise ValueError(f"`shape` is {shape}; needs sizes from 0 on")
-        size = math.prod(sides) * kind.itemsize
+        kind = _kind(dtype)
+        sides, size = _sides(shape, kind)
         if size == 0:
             return np.zeros(sides, kind)
-        if size >= 1 << 63:
-            raise MemoryError(f"`shape` is {shape}; needs less than 8 EiB")
-        try:
-            memory = _Memory(self._engine.zeros(size), size)
-        except MemoryError:
-            # Arrays that only name each other have their space until they are looked for.
-            gc.collect()
-            memory = _Memory(self._engine.zeros(size), size)
+        memory = _Memory(_with_room(lambda: self._engine.zeros(size)))
         return np.asarray(memory).view(kind).reshape(sides)
 
     empty = zeros
+
+    def open(
+        self,
+        path: str | bytes | os.PathLike[str],
+        dtype: npt.DTypeLike = np.uint8,
+        shape: int | Sequence[int] | None = None,
+        mode: str = "r",
+        offset: int = 0,
+    ) -> npt.NDArray[Any]:
+        """Makes an array of what a file has from byte `offset` on, as `numpy.memmap` does.
+
+        Its pages are read when they are touched, ahead of those who walk over them, and dropped
+        when others need their memory. Without a `shape` it has one dimension, and all that the file
+        has. With the `mode` `"r"` it can't be written to. With `"c"` it can, and the file stays as
+        it is: pages that are modified go to the swap file, where there must be room for all.
+
+        What others write to the file meanwhile is seen on pages that are read after that. If the
+        file is cut, touching what it does not have any more ends the program with `SIGBUS`, after a
+        line that names it.
+
+        Raises `OSError` for a file that can't be opened, `ValueError` for one that is too short, and
+        for what `zeros` does.
+        """
+        kind = _kind(dtype)
+        if mode not in ("r", "c"):
+            raise ValueError(f"`mode` is `{mode}`; needs `r`, to read, or `c`, to modify a copy")
+        if operator.index(offset) < 0:
+            raise ValueError(f"`offset` is {offset}; needs a number of bytes from 0 on")
+        if kind.itemsize == 0:
+            raise ValueError(f"`dtype` is {kind}; needs one of a size")
+        sides, size = (None, None) if shape is None else _sides(shape, kind)
+        if size == 0:
+            # A file that is not there is an error all the same.
+            os.stat(path)
+            return _of_mode(np.zeros(sides or 0, kind), mode)
+        name = os.fsdecode(path)
+        region = _with_room(lambda: self._engine.open(name, offset, size, mode == "c"))
+        if region.bytes % kind.itemsize:
+            raise ValueError(
+                f"`{name}` has {region.bytes} bytes from `offset` {offset} on; needs a multiple of "
+                f"{kind.itemsize}, the size of {kind}, or a `shape`"
+            )
+        array = np.asarray(_Memory(region, is_constant=mode == "r")).view(kind)
+        return array if sides is None else array.reshape(sides)
 
     def statistics(self) -> Statistics:
         """Counts faults, page-ins and so on."""
@@ -105,18 +139,18 @@ class Engine:
 class _Memory:
     """The owner of an array's bytes: numpy keeps it for as long as the array, or a part, lives."""
 
-    def __init__(self, region: _tidemark.Region, size: int) -> None:
+    def __init__(self, region: _tidemark.Region, *, is_constant: bool = False) -> None:
         self.region = region
         self.__array_interface__ = {
             "version": 3,
             "typestr": "|u1",
-            "shape": (size,),
-            "data": (region.address, False),
+            "shape": (region.bytes,),
+            "data": (region.address, is_constant),
         }
 
 
 def advise(array: npt.NDArray[Any], advice: str) -> None:
-    """Says how an array of `zeros`, or a part of one, will be used.
+    """Says how an array of `zeros` or `open`, or a part of one, will be used.
 
     `advice` is `"sequential"`, `"reverse"` (what is expected to come next is read ahead),
     `"random"` (pages are read one by one) or `"normal"` (what is used in order is found out).
@@ -129,8 +163,9 @@ def advise(array: npt.NDArray[Any], advice: str) -> None:
 
 
 def prefetch(array: npt.NDArray[Any]) -> None:
-    """Begins to read what is out of an array of `zeros`, or of a part of one, and returns at once.
+    """Begins to read what is out of an array of `zeros` or `open`, or of a part of one.
 
+    It returns at once.
     It reads as much as fits without other pages having to leave. Returns nothing.
 
     Raises `ValueError` for other arrays.
@@ -150,7 +185,7 @@ def memory_limit(
     swap: str | os.PathLike[str] = "/var/tmp",
     swap_size: int | str = "4G",
 ) -> Iterator[Engine]:
-    """Has `tidemark.zeros` and `tidemark.empty` make arrays of one `Engine` with these settings.
+    """Has `tidemark.zeros`, `empty` and `open` make arrays of one `Engine` with these settings.
 
     Returns a context for `with`, which gives the engine. The arrays may be used for as long as they
     live, after the `with` statement as well.
@@ -168,13 +203,67 @@ def zeros(shape: int | Sequence[int], dtype: npt.DTypeLike = float) -> npt.NDArr
 
     Returns the array. Raises `RuntimeError` outside of any.
     """
-    engine = _current.get(None)
-    if engine is None:
-        raise RuntimeError("no `tidemark.memory_limit` is in force; use `with`, or an `Engine`")
-    return engine.zeros(shape, dtype)
+    return _engine_in_force().zeros(shape, dtype)
 
 
 empty = zeros
+
+
+def open(
+    path: str | bytes | os.PathLike[str],
+    dtype: npt.DTypeLike = np.uint8,
+    shape: int | Sequence[int] | None = None,
+    mode: str = "r",
+    offset: int = 0,
+    engine: Engine | None = None,
+) -> npt.NDArray[Any]:
+    """Makes an array of what a file has, in the memory of an `Engine`: see `Engine.open`.
+
+    Without an `engine` it is that of the `memory_limit` around it. Returns the array. Raises
+    `RuntimeError` outside of any.
+    """
+    if engine is None:
+        engine = _engine_in_force()
+    return engine.open(path, dtype, shape, mode, offset)
+
+
+def _engine_in_force() -> Engine:
+    engine = _current.get(None)
+    if engine is None:
+        raise RuntimeError("no `tidemark.memory_limit` is in force; use `with`, or an `Engine`")
+    return engine
+
+
+def _kind(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise ValueError(f"`dtype` is {kind}; needs one without Python objects")
+    return kind
+
+
+def _sides(shape: int | Sequence[int], kind: np.dtype[Any]) -> tuple[tuple[int, ...], int]:
+    """The sides of an array, and its bytes."""
+    sides = (shape,) if isinstance(shape, int) else tuple(operator.index(n) for n in shape)
+    if any(side < 0 for side in sides):
+        raise ValueError(f"`shape` is {shape}; needs sizes from 0 on")
+    size = math.prod(sides) * kind.itemsize
+    if size >= 1 << 63:
+        raise MemoryError(f"`shape` is {shape}; needs less than 8 EiB")
+    return sides, size
+
+
+def _with_room(make: Callable[[], _tidemark.Region]) -> _tidemark.Region:
+    try:
+        return make()
+    except MemoryError:
+        # Arrays that only name each other have their space until they are looked for.
+        gc.collect()
+        return make()
+
+
+def _of_mode(array: npt.NDArray[Any], mode: str) -> npt.NDArray[Any]:
+    array.flags.writeable = mode != "r"
+    return array
 
 
 def _find(array: npt.NDArray[Any]) -> tuple[_tidemark.Region, int, int]:
@@ -183,7 +272,7 @@ def _find(array: npt.NDArray[Any]) -> tuple[_tidemark.Region, int, int]:
     while isinstance(owner, np.ndarray):
         owner = owner.base
     if not isinstance(owner, _Memory):
-        raise ValueError("the array is not one of `tidemark.zeros`, or a part of one")
+        raise ValueError("the array is not one of `tidemark.zeros` or `open`, or a part of one")
     low = array.ctypes.data - owner.region.address
     if array.size == 0:
         return owner.region, low, low

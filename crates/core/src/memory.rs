@@ -63,7 +63,8 @@ impl Memory {
     /// Puts a taken frame to `page`, to be filled under `ticket`.
     pub(crate) fn fill(&mut self, frame: FrameId, page: PageId, ticket: Ticket) {
         let object = self.objects.get_mut(page.object);
-        self.frames.fill(frame, page, object.is_external(), ticket);
+        let is_outside = object.is_outside(page.index);
+        self.frames.fill(frame, page, is_outside, ticket);
         object.set_frame(page.index, Some(frame));
     }
 

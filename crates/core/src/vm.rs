@@ -259,7 +259,7 @@ impl Vm {
         };
         let found = self.memory.find_page(region.object, region.index_at(at));
         let is_nowhere = found.entry.frame().is_none() && found.entry.slot().is_none();
-        let is_plain = !self.memory.objects().get(found.page.object).is_external();
+        let is_plain = !self.memory.objects().get(found.page.object).has_pager();
         region.rights == Rights::Write && is_plain && is_nowhere
     }
 

@@ -25,6 +25,7 @@
 
 mod moves;
 mod registration;
+mod sums;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -150,12 +151,22 @@ struct Slot {
     contents: Contents,
     /// True if `sum` is that of the present contents.
     is_sum_current: bool,
-    /// True if the contents are surely not what the page's pager holds.
-    is_unsaved: bool,
+    saved: Saved,
     /// True if a transfer reads or writes the slot: its page must stay there.
     is_held: bool,
     /// True if its page was in the program since it was last asked whether it is modified.
     was_entered: bool,
+}
+
+/// The knowledge that there is, sums aside, of whether the page's pager holds the contents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Saved {
+    /// None: the sum tells.
+    Unknown,
+    /// It surely does not.
+    No,
+    /// It does, and will: the page's owner writes to none such.
+    Always,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -204,7 +215,7 @@ impl LiveMachine {
             standing: Standing::Unmapped,
             contents: Contents::Hole,
             is_sum_current: false,
-            is_unsaved: false,
+            saved: Saved::Unknown,
             is_held: false,
             was_entered: false,
         };
@@ -312,42 +323,6 @@ impl LiveMachine {
         }
     }
 
-    /// Makes the next [`take_modified`](PageBits::take_modified) of `frame` answer yes: its pager
-    /// does not hold the contents after all.
-    pub(crate) fn forget_sum(&mut self, frame: FrameId) {
-        let slot = &mut self.slots[frame.index()];
-        slot.is_unsaved = true;
-        slot.is_sum_current = false;
-    }
-
-    /// Sets the sum of what the pager of the page in `frame` holds, which are its contents now.
-    pub fn set_sum(&mut self, frame: FrameId, sum: u128) {
-        self.keep_sum(frame, sum);
-        let slot = self.unmapped(frame);
-        slot.is_sum_current = true;
-        slot.is_unsaved = false;
-    }
-
-    /// Returns true if an unmapped frame holds nothing but zeros.
-    pub fn is_zero(&mut self, frame: FrameId) -> bool {
-        let slot = *self.unmapped(frame);
-        match slot.contents {
-            Contents::Hole | Contents::Zeros => true,
-            Contents::Bytes if slot.is_sum_current => self.sums[frame.index()] == ZERO_SUM,
-            Contents::Bytes => self.pool.is_zero(frame),
-        }
-    }
-
-    /// The sum of the contents of an unmapped frame, computed unless it is known.
-    pub fn sum(&mut self, frame: FrameId) -> u128 {
-        let slot = *self.unmapped(frame);
-        match slot.contents {
-            Contents::Hole | Contents::Zeros => ZERO_SUM,
-            Contents::Bytes if slot.is_sum_current => self.sums[frame.index()],
-            Contents::Bytes => self.pool.sum(frame),
-        }
-    }
-
     /// Unlocks the pool and all else of ours that the program has locked by a system call of its
     /// own, and empties the slots that this has filled: pages can't be moved between memory that is
     /// locked and memory that is not.
@@ -419,6 +394,12 @@ impl LiveMachine {
         !self.deferred.is_empty()
     }
 
+    /// Returns true if the enter of `frame` was put off: it counts as mapped, and
+    /// [`probe`](Self::probe) would put a page of zeros in its place.
+    pub fn is_deferred(&self, frame: FrameId) -> bool {
+        self.slots[frame.index()].standing == Standing::Deferred
+    }
+
     /// Returns true if `frame` is mapped, or about to be.
     pub fn is_mapped(&self, frame: FrameId) -> bool {
         self.slots[frame.index()].standing != Standing::Unmapped
@@ -482,13 +463,6 @@ impl LiveMachine {
 
     fn is_hole(&self, frame: FrameId) -> bool {
         self.slots[frame.index()].contents == Contents::Hole
-    }
-
-    /// Writes a sum down. What is not written takes no memory.
-    fn keep_sum(&mut self, frame: FrameId, sum: u128) {
-        if self.sums[frame.index()] != sum {
-            self.sums[frame.index()] = sum;
-        }
     }
 
     /// The entry of a frame that must not be mapped.
@@ -605,7 +579,7 @@ impl Machine for LiveMachine {
         self.keep_sum(frame, ZERO_SUM);
         let slot = self.writable(frame);
         slot.is_sum_current = true;
-        slot.is_unsaved = false;
+        slot.saved = Saved::Unknown;
         slot.was_entered = false;
         if slot.contents == Contents::Bytes {
             slot.contents = Contents::Zeros;
@@ -624,7 +598,7 @@ impl Machine for LiveMachine {
         }
         self.keep_sum(to, ZERO_SUM);
         let slot = self.unmapped(to);
-        slot.is_unsaved = false;
+        slot.saved = Saved::Unknown;
         slot.was_entered = false;
         if let Some(at) = stood_at {
             self.enter(SpaceId(0), at, from, Rights::Write);
@@ -640,7 +614,7 @@ impl Machine for LiveMachine {
         slot.standing = Standing::Mapped;
         slot.was_entered = true;
         slot.is_sum_current = false;
-        slot.is_unsaved = false;
+        slot.saved = Saved::Unknown;
     }
 
     fn disown(&mut self, frame: FrameId) -> bool {
@@ -712,8 +686,10 @@ impl PageBits for LiveMachine {
         }
         let slot = &mut self.slots[frame.index()];
         let was_entered = std::mem::take(&mut slot.was_entered);
-        if slot.is_unsaved {
-            return Modification::Possible;
+        match slot.saved {
+            Saved::Unknown => {}
+            Saved::No => return Modification::Possible,
+            Saved::Always => return Modification::None,
         }
         if self.skips_sums && self.sums[frame.index()] == ZERO_SUM && !self.is_zero(frame) {
             // A page that no pager holds takes no sum to find out about.

@@ -14,6 +14,7 @@ mod carrier;
 pub mod compressed;
 pub mod faults;
 pub mod file;
+pub mod files;
 mod now;
 mod segments;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use tidemark_core::compressed::log::{Found, Room, SegmentId};
-use tidemark_core::id::{FrameId, PAGE_BYTES, SlotId, Ticket};
+use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, SlotId, Ticket};
 use tidemark_core::machine::Machine;
 use tidemark_core::pager::{Direction, Outcome, Reply};
 use tidemark_core::time::Time;
@@ -33,6 +34,7 @@ use tidemark_core::vm::Vm;
 use self::carrier::{Carrier, Left, may_pass};
 use self::compressed::{Compressed, Put, Waiter};
 use self::faults::{FaultPlan, Injected};
+use self::files::Files;
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::Table;
 use crate::sys::pool::TRANSFER_MAX;
@@ -94,8 +96,10 @@ pub struct Failure {
     pub ticket: Ticket,
     /// Fetch or store.
     pub direction: Direction,
-    /// The first slot concerned. Its place in the file is [`offset`](Self::offset).
+    /// The first slot concerned, or page of a file. Its place there is [`offset`](Self::offset).
     pub slot: SlotId,
+    /// The file of the program that was read, if it was not the swap file.
+    pub file: Option<PagerId>,
     /// The cause.
     pub cause: Cause,
 }
@@ -150,6 +154,7 @@ pub struct SwapStore {
     failures: VecDeque<Failure>,
     faults: FaultPlan,
     tally: Tally,
+    files: Files,
     /// Compressed memory, if pages are stored there first.
     compressed: Option<Compressed>,
     /// Segments can't be written: what does not fit in memory goes its own way.
@@ -179,6 +184,8 @@ enum Work {
     Segment(SegmentId, Room),
     /// Of the blocks of one compressed page.
     Single(Waiter, Found, u8),
+    /// Of pages of a file of the program.
+    File(PagerId),
 }
 
 /// Consecutive pages of a transfer.
@@ -218,6 +225,7 @@ impl SwapStore {
             failures: VecDeque::new(),
             faults,
             tally: Tally::default(),
+            files: Files::default(),
             compressed: None,
             is_segment_refused: false,
         })
@@ -571,7 +579,9 @@ impl SwapStore {
         let (start, pages) = (part.start as usize, part.pages as usize);
         let compressed = self.compressed.as_ref();
         let buffers = match transfer.work {
-            Work::Pages => Buffers::of_frames(machine.pool(), &transfer.frames[part.range()]),
+            Work::Pages | Work::File(_) => {
+                Buffers::of_frames(machine.pool(), &transfer.frames[part.range()])
+            }
             Work::Segment(_, room) => {
                 let compressed = compressed.expect("it has segments");
                 compressed.buffers(room, start, pages)
@@ -581,31 +591,32 @@ impl SwapStore {
                 compressed.single_buffers(place, start, pages)
             }
         };
-        self.carry(direction, offset, &buffers, tag)
+        let file = transfer.work.file();
+        self.carry(direction, (file, offset), &buffers, tag)
     }
 
     /// Hands a transfer to what carries it, likewise.
     fn carry(
         &mut self,
         direction: Direction,
-        offset: u64,
+        (file, offset): (Option<PagerId>, u64),
         buffers: &Buffers,
         tag: u64,
     ) -> Result<bool, Errno> {
+        let file = file.map_or(&self.file, |file| &self.files.get(file).file);
         match &mut self.carrier {
             Carrier::Ring(ring) => {
-                let file = self.file.as_fd();
-                while !ring.push(direction, file, offset, buffers, tag) {
+                while !ring.push(direction, file.as_fd(), offset, buffers, tag) {
                     if !ring.submit()? {
                         return Ok(false);
                     }
                 }
             }
             Carrier::Workers(workers) => {
-                workers.push(direction, self.file.as_raw_fd(), offset, buffers, tag);
+                workers.push(direction, file.as_raw_fd(), offset, buffers, tag);
             }
             Carrier::AtOnce(carrier) => {
-                carrier.push(direction, self.file.as_raw_fd(), offset, buffers, tag);
+                carrier.push(direction, file.as_raw_fd(), offset, buffers, tag);
             }
             Carrier::Absent => unreachable!("made before the first part is sent"),
         }
@@ -626,7 +637,7 @@ impl SwapStore {
             (Injected::Nothing, _) => {}
             (Injected::Error, _) => result = Err(Errno::IO),
             (Injected::Refusal, _) => result = Err(Errno::AGAIN),
-            (Injected::Flip, Work::Pages) => {
+            (Injected::Flip, Work::Pages | Work::File(_)) => {
                 flip(machine, transfer.frames[part.start as usize]);
             }
             (Injected::Flip, Work::Segment(_, room)) => {
@@ -639,8 +650,9 @@ impl SwapStore {
             }
         }
         transfer.parts_left -= 1;
+        let due = self.files.bytes_due(transfer.work, home, part.pages);
         match result {
-            Ok(bytes) if bytes == part.pages as usize * PAGE => self.note_moved(part),
+            Ok(bytes) if bytes >= due => self.note_moved(part),
             Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
             Err(error) if may_pass(error) && part.tries < TRIES_MAX => self.put_off(part),
             Ok(_) => transfer.failure = Some((home, Cause::Short)),
@@ -681,7 +693,7 @@ impl SwapStore {
         let mut transfer = self.transfers[index as usize];
         let failure = transfer.failure.map(|(_, cause)| cause);
         match transfer.work {
-            Work::Pages => {}
+            Work::Pages | Work::File(_) => {}
             Work::Segment(segment, _) => {
                 self.unused.push(index);
                 return self.finish_segment((segment, transfer.direction), failure, machine);
@@ -693,7 +705,10 @@ impl SwapStore {
         }
         let frames = &transfer.frames[..transfer.pages as usize];
         machine.release(frames);
-        if transfer.direction == Direction::Fetch && transfer.failure.is_none() {
+        let file = transfer.work.file();
+        if let Some(file) = file {
+            self.finish_read(file, &transfer, machine);
+        } else if transfer.direction == Direction::Fetch && transfer.failure.is_none() {
             transfer.failure = self.verify(&transfer, machine);
         }
         if transfer.failure.is_some() && transfer.direction == Direction::Store {
@@ -709,6 +724,7 @@ impl SwapStore {
                     ticket,
                     direction,
                     slot,
+                    file,
                     cause,
                 });
                 Outcome::Failed

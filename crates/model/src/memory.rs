@@ -17,6 +17,8 @@ pub enum Origin {
     Anonymous,
     /// A page of an external object; writes go there.
     Shared(PagerId, u64),
+    /// A copy of a page that a pager has, to which nobody writes.
+    Copied(PagerId, u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +75,7 @@ impl Memory {
             let origin = match first {
                 Origin::Anonymous => Origin::Anonymous,
                 Origin::Shared(pager, index) => Origin::Shared(pager, index + offset),
+                Origin::Copied(pager, index) => Origin::Copied(pager, index + offset),
             };
             let page = Page {
                 rights,
@@ -218,7 +221,7 @@ impl Memory {
         Some(match (page.own, page.origin) {
             (Some(stamp), _) => stamp,
             (None, Origin::Anonymous) => Stamp::ZEROS,
-            (None, Origin::Shared(pager, index)) => self
+            (None, Origin::Shared(pager, index) | Origin::Copied(pager, index)) => self
                 .externals
                 .get(&(pager, index))
                 .copied()

@@ -229,6 +229,7 @@ impl Stage {
         let vm = &mut self.vm;
         let result = match first {
             Origin::Anonymous => vm.map_anonymous(space, at, pages, rights),
+            Origin::Copied(pager, index) => vm.map_copy(space, at, pages, pager, index, rights),
             Origin::Shared(pager, index) => match self.objects.get(&pager) {
                 Some(&object) => vm.map_object(space, at, pages, object, index, rights),
                 None => vm

@@ -27,6 +27,8 @@ const ANONYMOUS_PAGES: u64 = 48;
 const EXTERNAL_AT: u64 = 64;
 const EXTERNAL_PAGES: u64 = 16;
 const EXTERNAL_PAGER: PagerId = PagerId(1);
+/// The pager whose pages are copied: it is never written to.
+const COPIED_PAGER: PagerId = PagerId(2);
 /// More spaces than these are not made.
 const SPACES_MAX: usize = 4;
 
@@ -60,6 +62,8 @@ pub enum Step {
     Map(Spot, u64, Rights),
     /// External pages are mapped, shared.
     MapShared(Spot, u64, Rights),
+    /// Memory is mapped that has what external pages have.
+    MapCopy(Spot, u64, Rights),
     /// Memory is unmapped.
     Unmap(Spot, u64),
     /// Memory is unmapped, and the core learns of it late.
@@ -308,7 +312,8 @@ fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
             is_new: choices.chance(3, 4),
         },
         60..66 => Step::Map(spot, 1 + choices.below(16), draw_rights(choices)),
-        66..68 => Step::MapShared(spot, 1 + choices.below(8), draw_rights(choices)),
+        66 => Step::MapShared(spot, 1 + choices.below(8), draw_rights(choices)),
+        67 => Step::MapCopy(spot, 1 + choices.below(8), draw_rights(choices)),
         68..70 => Step::Unmap(spot, 1 + choices.below(12)),
         70 => Step::UnmapUnseen(spot, 1 + choices.below(8)),
         71..73 => Step::Discard(spot, 1 + choices.below(8)),
@@ -392,6 +397,7 @@ impl Actor {
         let mut stage = Stage::new(setup);
         for index in 0..EXTERNAL_PAGES / 2 {
             stage.preset_external(EXTERNAL_PAGER, index, Stamp(1 << 32 | index));
+            stage.preset_external(COPIED_PAGER, index, Stamp(1 << 33 | index));
         }
         // Maps the external object for good: its last unmapping would end it.
         let keeper = stage.create_space();
@@ -440,6 +446,7 @@ impl Actor {
             | Step::Write { spot, .. }
             | Step::Map(spot, ..)
             | Step::MapShared(spot, ..)
+            | Step::MapCopy(spot, ..)
             | Step::Unmap(spot, ..)
             | Step::UnmapUnseen(spot, ..)
             | Step::Discard(spot, ..)
@@ -539,6 +546,10 @@ impl Actor {
                 let first = at.0 % EXTERNAL_PAGES;
                 let pages = pages.min(EXTERNAL_PAGES - first);
                 self.stage.map(space, at, pages, rights, shared(first));
+            }
+            Step::MapCopy(_, pages, rights) => {
+                let first = Origin::Copied(COPIED_PAGER, at.0 % EXTERNAL_PAGES);
+                self.stage.map(space, at, pages, rights, first);
             }
             Step::Unmap(_, pages) => self.stage.unmap(space, at, pages),
             Step::UnmapUnseen(_, pages) => self.stage.unmap_unseen(space, at, pages),

@@ -146,12 +146,20 @@ impl World {
 
     /// Maps the first `pages` pages of a file, which hold something, from [`FILE`] on.
     pub fn map_file(&mut self, pages: u64) -> &mut World {
+        self.map_from_file(pages, Origin::Shared(FILE_PAGER, 0))
+    }
+
+    /// Maps private memory that has what the first `pages` pages of a file hold, likewise.
+    pub fn map_copy_of_file(&mut self, pages: u64) -> &mut World {
+        self.map_from_file(pages, Origin::Copied(FILE_PAGER, 0))
+    }
+
+    fn map_from_file(&mut self, pages: u64, origin: Origin) -> &mut World {
         let space = self.space();
         for index in 0..pages {
             self.stage()
                 .preset_external(FILE_PAGER, index, Stamp(900_000 + index));
         }
-        let origin = Origin::Shared(FILE_PAGER, 0);
         let is_mapped = self
             .stage()
             .map(space, VirtPage(FILE), pages, Rights::Write, origin);

@@ -17,8 +17,15 @@ pub struct Engine(tidemark_regions::Engine);
 /// Memory that an engine manages.
 #[pyclass(frozen, name = "Region")]
 pub struct Region {
-    region: Mutex<tidemark_regions::Region>,
+    region: Mutex<Contents>,
     address: usize,
+    bytes: usize,
+}
+
+/// A region, and whether it can be written to.
+enum Contents {
+    Own(tidemark_regions::Region),
+    Read(tidemark_regions::FileRegion),
 }
 
 #[pymethods]
@@ -36,10 +43,24 @@ impl Engine {
 
     fn zeros(&self, bytes: u64) -> PyResult<Region> {
         let region = self.0.zeros(bytes).map_err(|error| of_regions(&error))?;
-        Ok(Region {
-            address: region.address(),
-            region: Mutex::new(region),
-        })
+        Ok(Region::new(Contents::Own(region)))
+    }
+
+    /// Makes a region of a part of a file: to be read, or a copy of it.
+    fn open(
+        &self,
+        path: PathBuf,
+        offset: u64,
+        bytes: Option<u64>,
+        is_copy: bool,
+    ) -> PyResult<Region> {
+        let contents = match is_copy {
+            true => self.0.copy_file(&path, offset, bytes).map(Contents::Own),
+            false => self.0.read_file(&path, offset, bytes).map(Contents::Read),
+        };
+        contents
+            .map(Region::new)
+            .map_err(|error| of_regions(&error))
     }
 
     /// The most memory of all regions together, in bytes.
@@ -54,6 +75,7 @@ impl Engine {
         Ok(vec![
             ("faults", counted.faults),
             ("page_ins", counted.page_ins),
+            ("file_page_ins", counted.file_page_ins),
             ("page_outs", counted.page_outs),
             ("zero_fills", counted.zero_fills),
             ("soft_faults", counted.soft_faults),
@@ -69,6 +91,12 @@ impl Region {
     #[getter]
     fn address(&self) -> usize {
         self.address
+    }
+
+    /// The number of bytes.
+    #[getter]
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn advise(&self, start: usize, end: usize, advice: &str) -> PyResult<()> {
@@ -91,12 +119,30 @@ impl Region {
 }
 
 impl Region {
+    fn new(contents: Contents) -> Region {
+        let region = contents.region();
+        Region {
+            address: region.address(),
+            bytes: region.len(),
+            region: Mutex::new(contents),
+        }
+    }
+
     fn with(
         &self,
         body: impl FnOnce(&tidemark_regions::Region) -> Result<(), Error>,
     ) -> PyResult<()> {
         let region = self.region.lock().unwrap_or_else(PoisonError::into_inner);
-        body(&region).map_err(|error| of_regions(&error))
+        body(region.region()).map_err(|error| of_regions(&error))
+    }
+}
+
+impl Contents {
+    fn region(&self) -> &tidemark_regions::Region {
+        match self {
+            Contents::Own(region) => region,
+            Contents::Read(region) => region,
+        }
     }
 }
 
@@ -109,9 +155,15 @@ pub fn parse_size(name: &str, text: &str) -> PyResult<u64> {
 fn of_regions(error: &Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Size { .. } | Error::Policy { .. } | Error::Empty | Error::Range { .. } => {
-            PyValueError::new_err(text)
-        }
+        Error::Size { .. }
+        | Error::Policy { .. }
+        | Error::FileKind { .. }
+        | Error::FileShort { .. }
+        | Error::FileFar { .. }
+        | Error::Empty
+        | Error::Range { .. } => PyValueError::new_err(text),
+        // By its number Python finds the kind of error that programs look for.
+        Error::File { error, .. } => PyOSError::new_err((error.raw_os_error(), text)),
         Error::TooLarge { .. } => pyo3::exceptions::PyMemoryError::new_err(text),
         Error::Swap { .. } | Error::System(_) => PyOSError::new_err(text),
         Error::Forked => PyRuntimeError::new_err(text),

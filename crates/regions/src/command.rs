@@ -1,12 +1,14 @@
 //! Commands: how the program's threads speak to the engine's thread.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use tidemark_core::id::VirtPage;
 use tidemark_core::memory::address_space::Advice;
+use tidemark_live::store::files::Source;
 use tidemark_live::sys::Errno;
 use tidemark_live::sys::socket::Bell;
 
@@ -14,13 +16,13 @@ use crate::error::Error;
 
 /// Something that the engine's thread is to do, and where its answer goes.
 pub(crate) enum Command {
-    /// Takes charge of the pages of a new region.
-    Map(Span, SyncSender<Result<(), Errno>>),
+    /// Takes charge of the pages of a new region, which begin as zeros, or as those of a file.
+    Map(Span, Option<FilePart>, SyncSender<Result<(), Errno>>),
     /// Lets go of the pages of a region that nobody can touch any more.
     Unmap(Span, SyncSender<()>),
     /// Says how a part of a region will be used.
     Advise(Span, Advice, SyncSender<()>),
-    /// Makes a part of a region zeros again.
+    /// Makes a part of a region what it was at first.
     Discard(Span, SyncSender<()>),
     /// Begins to read a part of a region that is out.
     Prefetch(Span, SyncSender<()>),
@@ -37,13 +39,23 @@ pub(crate) struct Span {
     pub(crate) pages: u64,
 }
 
+/// The pages of a file that a region begins as.
+pub(crate) struct FilePart {
+    pub(crate) path: PathBuf,
+    pub(crate) source: Source,
+    /// The number of the first page in the file.
+    pub(crate) first: u64,
+}
+
 /// The counts of an engine's work so far, in pages unless the name says otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     /// Faults that were served.
     pub faults: u64,
-    /// Read from the swap file, those read ahead included.
+    /// Read from the swap file and from other files, those read ahead included.
     pub page_ins: u64,
+    /// Those of them that are of other files than the swap file.
+    pub file_page_ins: u64,
     /// Written to the swap file.
     pub page_outs: u64,
     /// Filled with zeros at the first touch, those filled ahead included.

@@ -35,6 +35,34 @@ pub enum Error {
     },
     /// The system refuses what an engine needs.
     System(Trouble),
+    /// A file can't be opened.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// The kernel's error.
+        error: Errno,
+    },
+    /// A folder, a pipe or a device, where a file is needed.
+    FileKind {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// A file that ends before the bytes that were asked for.
+    FileShort {
+        /// Its path.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The size that it needs.
+        needs: u64,
+    },
+    /// A part of a file that is further from its beginning than pages are counted.
+    FileFar {
+        /// Its path.
+        path: PathBuf,
+        /// The byte behind the last.
+        end: u64,
+    },
     /// A region of no bytes.
     Empty,
     /// A region larger than what is left of memory and swap.
@@ -93,6 +121,25 @@ impl fmt::Display for Error {
                 folder.display()
             ),
             Error::System(trouble) => write!(out, "{trouble}"),
+            Error::File { path, error } => write!(
+                out,
+                "`{}` can't be opened: {error}; name a file that can be read",
+                path.display()
+            ),
+            Error::FileKind { path } => {
+                let path = path.display();
+                write!(out, "`{path}` is not a regular file; name one that is")
+            }
+            Error::FileShort { path, bytes, needs } => write!(
+                out,
+                "`{}` has {bytes} bytes; needs {needs}: ask for less of it",
+                path.display()
+            ),
+            Error::FileFar { path, end } => write!(
+                out,
+                "byte {end} of `{}` is asked for; needs one before 16 TiB",
+                path.display()
+            ),
             Error::Empty => write!(out, "`bytes` is 0; needs 1"),
             Error::TooLarge { bytes, left } => write!(
                 out,

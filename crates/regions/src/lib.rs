@@ -3,6 +3,7 @@
 //! An [`Engine`] has a limit of memory, a replacement policy and a swap file. A [`Region`] of it
 //! is plain memory: a slice of bytes, or of numbers. Of all regions of one engine together at most
 //! the limit is resident; the rest is in the swap file, and comes back when it is touched. A
+//! region may also have what a file has: then the rest of what nobody has modified is there. A
 //! process may have several engines.
 //!
 //! ```
@@ -40,17 +41,20 @@
 //! ended: its threads would wait for ever.
 //!
 //! # Invariants
-//! 1. The bytes of all regions of an engine fit in its frames and its swap file together, so that a
-//!    page that leaves always finds a slot.
+//! 1. What may be modified of all regions of an engine fits in its frames and its swap file
+//!    together, so that a page that leaves always finds a slot, and leaves a few frames to files
+//!    that are read.
 //! 2. A region is known to the core from before it is handed out until nobody can touch it.
 #![forbid(unsafe_code)]
 
 mod command;
 mod error;
+mod files;
 mod region;
 mod settings;
 mod worker;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tidemark_core::id::PAGE_BYTES;
@@ -59,7 +63,8 @@ use tidemark_core::seams::policy::Sees;
 pub use crate::command::Statistics;
 use crate::command::{Command, Handle};
 pub use crate::error::Error;
-pub use crate::region::Region;
+use crate::region::Use;
+pub use crate::region::{FileRegion, Region};
 pub use crate::settings::{Builder, MEMORY_BYTES_LEAST};
 pub use tidemark_core::memory::address_space::Advice;
 
@@ -85,6 +90,35 @@ impl Engine {
     /// or the kernel refuses to map or to register memory.
     pub fn zeros(&self, bytes: u64) -> Result<Region, Error> {
         Region::new(Arc::clone(&self.handle), bytes)
+    }
+
+    /// Makes a region of what a file has from byte `offset` on: so many `bytes`, or all that
+    /// follow. Its pages are read when they are touched, and dropped when others need their
+    /// memory.
+    ///
+    /// What others write to the file meanwhile is seen on pages that are read after that. If the
+    /// file is cut, a line says so when a page is touched that it does not have any more, and the
+    /// touch is a `SIGBUS`.
+    ///
+    /// # Errors
+    /// The file can't be opened, or is too short; zero bytes; or as for [`zeros`](Self::zeros).
+    pub fn read_file(
+        &self,
+        path: &Path,
+        offset: u64,
+        bytes: Option<u64>,
+    ) -> Result<FileRegion, Error> {
+        let region = Region::of_file(Arc::clone(&self.handle), path, offset, bytes, Use::Read)?;
+        Ok(FileRegion(region))
+    }
+
+    /// Makes a region that begins as what a file has, likewise. Nothing is written to the file:
+    /// pages that are modified go to the swap file, so that there must be room for all of them.
+    ///
+    /// # Errors
+    /// As for [`read_file`](Self::read_file) and for [`zeros`](Self::zeros).
+    pub fn copy_file(&self, path: &Path, offset: u64, bytes: Option<u64>) -> Result<Region, Error> {
+        Region::of_file(Arc::clone(&self.handle), path, offset, bytes, Use::Modify)
     }
 
     /// The counts of the engine's work so far.

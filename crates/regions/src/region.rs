@@ -1,24 +1,47 @@
 //! Regions: memory that an engine manages, as a slice.
 
 use std::ops::{Deref, DerefMut, Range};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytemuck::Pod;
 use tidemark_core::id::VirtPage;
 use tidemark_core::memory::address_space::Advice;
+use tidemark_live::store::files::{self, Source, Unsuitable};
 use tidemark_live::sys::PAGE;
 use tidemark_live::sys::memory::Mapping;
 
-use crate::command::{Command, Handle, Span};
+use crate::command::{Command, FilePart, Handle, Span};
 use crate::error::Error;
 
-/// Memory that an [`Engine`](crate::Engine) manages: a slice of bytes, zeros at first, that starts
-/// at a page. Dropping it gives memory and swap back.
+/// The bytes of memory and swap that are kept for a file that is read: enough for it to be read.
+const READ_BYTES_HELD: u64 = 64 << 10;
+
+/// Memory that an [`Engine`](crate::Engine) manages: a slice of bytes, at first zeros or what a
+/// file has. It starts at a page, or as far behind one as its part of the file does. Dropping it
+/// gives memory and swap back.
 #[derive(Debug)]
 pub struct Region {
     mapping: Mapping,
+    /// The offset of the first byte in the mapping.
+    start: usize,
     bytes: usize,
+    /// The bytes of memory and swap that are kept for it.
+    held: u64,
     handle: Arc<Handle>,
+}
+
+/// A part of a file, to be read. All calls of a [`Region`] that do not modify it are there.
+#[derive(Debug)]
+pub struct FileRegion(pub(crate) Region);
+
+/// The use that is made of a file's bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// They are read.
+    Read,
+    /// A copy is modified.
+    Modify,
 }
 
 impl Region {
@@ -26,35 +49,89 @@ impl Region {
         if bytes == 0 {
             return Err(Error::Empty);
         }
-        let Some(whole) = bytes.checked_next_multiple_of(PAGE as u64) else {
+        let Some(held) = bytes.checked_next_multiple_of(PAGE as u64) else {
             return Err(Error::TooLarge {
                 bytes,
                 left: u64::MAX,
             });
         };
-        handle.take(whole)?;
-        Region::map(&handle, bytes as usize).inspect_err(|_| handle.give(whole))
+        Region::map(handle, (0, bytes as usize), held, None)
     }
 
-    fn map(handle: &Arc<Handle>, bytes: usize) -> Result<Region, Error> {
-        let call = |what| move |error| Error::call(what, error);
-        let mapping = Mapping::anonymous(bytes).map_err(call("mapping a region"))?;
-        let hidden = mapping.hide_from_children();
-        hidden.map_err(call("keeping a region from forked children"))?;
-        let span = span(&mapping, 0..mapping.bytes());
-        let mapped = handle.ask(|reply| Command::Map(span, reply))?;
-        mapped.map_err(call("registering a region with userfaultfd"))?;
+    pub(crate) fn of_file(
+        handle: Arc<Handle>,
+        path: &Path,
+        offset: u64,
+        bytes: Option<u64>,
+        to: Use,
+    ) -> Result<Region, Error> {
+        let (file, size) = files::open(path).map_err(|why| unsuitable(path, why))?;
+        if bytes == Some(0) {
+            return Err(Error::Empty);
+        }
+        let least = bytes.unwrap_or_else(|| size.saturating_sub(offset).max(1));
+        let end = offset.saturating_add(least);
+        if end > size {
+            return Err(Error::FileShort {
+                path: path.into(),
+                bytes: size,
+                needs: end,
+            });
+        }
+        if end.div_ceil(PAGE as u64) > files::PAGES_MAX {
+            let path = path.into();
+            return Err(Error::FileFar { path, end });
+        }
+        let start = offset % PAGE as u64;
+        let whole = (start + least).next_multiple_of(PAGE as u64);
+        let part = FilePart {
+            path: path.into(),
+            source: Source {
+                file,
+                bytes: end,
+                is_constant: to == Use::Read,
+            },
+            first: offset / PAGE as u64,
+        };
+        let held = match to {
+            Use::Read => whole.min(READ_BYTES_HELD),
+            Use::Modify => whole,
+        };
+        Region::map(handle, (start as usize, least as usize), held, Some(part))
+    }
+
+    /// Maps `bytes` from `start` on, for which so much memory and swap is kept (`held`).
+    fn map(
+        handle: Arc<Handle>,
+        (start, bytes): (usize, usize),
+        held: u64,
+        file: Option<FilePart>,
+    ) -> Result<Region, Error> {
+        handle.take(held)?;
+        let map = || {
+            let call = |what| move |error| Error::call(what, error);
+            let mapping = Mapping::anonymous(start + bytes).map_err(call("mapping a region"))?;
+            let hidden = mapping.hide_from_children();
+            hidden.map_err(call("keeping a region from forked children"))?;
+            let span = span(&mapping, 0..mapping.bytes());
+            let mapped = handle.ask(|reply| Command::Map(span, file, reply))?;
+            mapped.map_err(call("registering a region with userfaultfd"))?;
+            Ok(mapping)
+        };
         Ok(Region {
-            mapping,
+            mapping: map().inspect_err(|_| handle.give(held))?,
+            start,
             bytes,
-            handle: Arc::clone(handle),
+            held,
+            handle,
         })
     }
 
     /// The bytes as numbers, or as whatever else any bytes are a value of.
     ///
     /// # Panics
-    /// If the size of the region is no multiple of `T`'s.
+    /// If the size of the region is no multiple of `T`'s, or its part of a file begins where no `T`
+    /// can be.
     pub fn as_slice_of<T: Pod>(&self) -> &[T] {
         bytemuck::cast_slice(self)
     }
@@ -69,7 +146,7 @@ impl Region {
 
     /// The address of the first byte.
     pub fn address(&self) -> usize {
-        self.mapping.start()
+        self.mapping.start() + self.start
     }
 
     /// Says how a range of bytes will be used: what is expected to come next is read ahead.
@@ -92,7 +169,8 @@ impl Region {
         self.handle.ask(|reply| Command::Prefetch(span, reply))
     }
 
-    /// Makes the whole region zeros, and gives its memory and swap space back.
+    /// Makes the whole region what it was at first, zeros or what its file has, and gives its
+    /// memory and swap space back.
     ///
     /// # Errors
     /// In a forked child, or if the kernel refuses to give locked memory up.
@@ -110,7 +188,7 @@ impl Region {
             let bytes = self.bytes;
             return Err(Error::Range { start, end, bytes });
         }
-        Ok(span(&self.mapping, start..end))
+        Ok(span(&self.mapping, self.start + start..self.start + end))
     }
 }
 
@@ -123,17 +201,34 @@ fn span(mapping: &Mapping, range: Range<usize>) -> Span {
     }
 }
 
+/// The error for what can't be read as a file.
+fn unsuitable(path: &Path, why: Unsuitable) -> Error {
+    let path = path.into();
+    match why {
+        Unsuitable::Kind => Error::FileKind { path },
+        Unsuitable::Call(error) => Error::File { path, error },
+    }
+}
+
+impl Deref for FileRegion {
+    type Target = Region;
+
+    fn deref(&self) -> &Region {
+        &self.0
+    }
+}
+
 impl Deref for Region {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.mapping.part(0, self.bytes)
+        self.mapping.part(self.start, self.bytes)
     }
 }
 
 impl DerefMut for Region {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.mapping.part_mut(0, self.bytes)
+        self.mapping.part_mut(self.start, self.bytes)
     }
 }
 
@@ -142,7 +237,7 @@ impl Drop for Region {
         let span = span(&self.mapping, 0..self.mapping.bytes());
         // A forked child has neither pages nor engine.
         if self.handle.ask(|reply| Command::Unmap(span, reply)).is_ok() {
-            self.handle.give(self.mapping.bytes() as u64);
+            self.handle.give(self.held);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The engine's thread: the core, the machine and the store, and the loop that joins them.
 
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -8,21 +9,22 @@ use std::time::Instant;
 
 use tidemark_core::backing::LocalSlots;
 use tidemark_core::driver::Driver;
-use tidemark_core::fault::{Access, Event, Fault, Resolution};
+use tidemark_core::fault::{Access, Event, Failure as Reason, Fault, Resolution};
 use tidemark_core::id::{PAGE_BYTES, SlotId, SpaceId, VirtPage, Waiter};
 use tidemark_core::machine::{Machine, Rights};
-use tidemark_core::pager::Place;
+use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 use tidemark_live::engine::Trouble;
 use tidemark_live::machine::{LiveMachine, Probe};
-use tidemark_live::store::{Means, SwapStore, file};
+use tidemark_live::store::{Failure, Means, SwapStore, file};
 use tidemark_live::sys::thread::with_signals_blocked;
 use tidemark_live::sys::uffd::{Features, Message, Messages};
 use tidemark_live::sys::{Errno, PAGE, socket};
 
-use crate::command::{Command, Handle, Queue, Span, Statistics};
+use crate::command::{Command, FilePart, Handle, Queue, Span, Statistics};
 use crate::error::Error;
+use crate::files::MappedFile;
 use crate::settings::Builder;
 
 /// The core learns of time this often while there is work ...
@@ -41,6 +43,12 @@ struct Worker {
     messages: Messages,
     /// The pages that are being read at the program's wish, each with its slot.
     prefetches: Vec<(SlotId, VirtPage)>,
+    /// Those whose contents may be with files.
+    file_prefetches: Range<u64>,
+    files: Vec<MappedFile>,
+    file_page_ins: u64,
+    /// The last transfer to or from the swap file that failed.
+    failure: Option<Failure>,
     started: Instant,
     now: Time,
     next_tick: Time,
@@ -80,6 +88,10 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         queue: Arc::clone(&queue),
         messages: Messages::new(),
         prefetches: Vec::new(),
+        file_prefetches: 0..0,
+        files: Vec::new(),
+        file_page_ins: 0,
+        failure: None,
         started: Instant::now(),
         now: Time(0),
         next_tick: Time(TICK_NS),
@@ -154,8 +166,15 @@ impl Worker {
     fn serve(&mut self, at: VirtPage, is_write: bool) {
         self.faults += 1;
         let frame = self.vm.frame_at(self.space, at);
-        if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
-            return self.serve_mapped(at);
+        if let Some(frame) = frame
+            && self.machine.mapped_at(frame) == Some(at)
+        {
+            // A page whose enter was put off is not there, and is not lost: who waits is woken as
+            // it is entered.
+            if !self.machine.is_deferred(frame) {
+                self.serve_mapped(at);
+            }
+            return;
         }
         let access = match is_write {
             true => Access::Write,
@@ -170,8 +189,12 @@ impl Worker {
         match self.vm.handle_fault(self.now, &mut self.machine, fault) {
             // Who waits is woken as the page is entered.
             Resolution::Resolved(_) | Resolution::Pending(_) => {}
-            // A region that has just been dropped: the thread meets what is there now.
-            Resolution::Invalid => self.machine.wake(at),
+            Resolution::Invalid => match self.files.iter().any(|file| file.has(at)) {
+                // What the file does not have any more.
+                true => self.lose(at),
+                // A region that has just been dropped: the thread meets what is there now.
+                false => self.machine.wake(at),
+            },
         }
     }
 
@@ -200,7 +223,7 @@ impl Worker {
         self.queue.bell.take();
         while let Some(command) = self.queue.next() {
             match command {
-                Command::Map(span, reply) => answer(&reply, self.map(span)),
+                Command::Map(span, file, reply) => answer(&reply, self.map(span, file)),
                 Command::Unmap(span, reply) => {
                     self.unmap(span);
                     answer(&reply, ());
@@ -226,12 +249,22 @@ impl Worker {
         }
     }
 
-    fn map(&mut self, span: Span) -> Result<(), Errno> {
+    fn map(&mut self, span: Span, file: Option<FilePart>) -> Result<(), Errno> {
         let Span { at, pages } = span;
         if self.machine.register(at, pages)? < pages {
             return Err(Errno::AGAIN);
         }
-        let mapped = self.vm.map_anonymous(self.space, at, pages, Rights::Write);
+        let (vm, space, rights) = (&mut self.vm, self.space, Rights::Write);
+        let mapped = match file {
+            None => vm.map_anonymous(space, at, pages, rights),
+            Some(part) => {
+                let (path, first, bytes) = (part.path, part.first, part.source.bytes);
+                let pager = self.store.open_file(part.source);
+                self.files
+                    .push(MappedFile::new(span, (pager, first), path, bytes));
+                vm.map_copy(space, at, pages, pager, first, rights)
+            }
+        };
         mapped.expect("the range is new");
         self.region_pages += pages;
         Ok(())
@@ -243,6 +276,9 @@ impl Worker {
             .retain(|(_, page)| !(at.0..at.0 + pages).contains(&page.0));
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         self.machine.settle();
+        for file in self.files.extract_if(.., |file| file.has(at)) {
+            self.store.close_file(file.pager);
+        }
         // It fails where nothing is registered, which is what is wanted.
         let _ = self.machine.unregister(at, pages);
         self.region_pages -= pages;
@@ -258,20 +294,25 @@ impl Worker {
         let mut stored: Vec<_> = stored.collect();
         stored.sort_unstable_by_key(|&(slot, _)| std::cmp::Reverse(slot.0));
         self.prefetches = stored;
+        self.file_prefetches = span.at.0..span.at.0 + span.pages;
         self.go_on_reading();
     }
 
     /// Has more read of what was asked for ahead; what there is no frame for is left out.
     fn go_on_reading(&mut self) {
-        if self.prefetches.is_empty() {
+        let (mut due, mut pages) = (
+            std::mem::take(&mut self.prefetches),
+            std::mem::take(&mut self.file_prefetches),
+        );
+        if due.is_empty() && pages.is_empty() {
             return;
         }
-        let mut due = std::mem::take(&mut self.prefetches);
-        let before = due.len();
-        self.vm
-            .handle_recalls(self.now, &mut self.machine, self.space, &mut due);
-        if due.len() < before || self.vm.transfers_pending() > 0 {
-            self.prefetches = due;
+        let before = (due.len(), pages.start);
+        let (vm, machine) = (&mut self.vm, &mut self.machine);
+        vm.handle_recalls(self.now, machine, self.space, &mut due);
+        vm.handle_prefetches(self.now, machine, self.space, &mut pages);
+        if before != (due.len(), pages.start) || vm.transfers_pending() > 0 {
+            (self.prefetches, self.file_prefetches) = (due, pages);
         }
     }
 
@@ -280,6 +321,7 @@ impl Worker {
         Statistics {
             faults: self.faults,
             page_ins: core.page_ins,
+            file_page_ins: self.file_page_ins,
             page_outs: core.page_outs,
             zero_fills: core.zero_fills + core.zero_aheads,
             soft_faults: core.soft_faults,
@@ -313,11 +355,48 @@ impl Worker {
         let _ = socket::wait_readable(&files, Some(limit));
     }
 
+    /// Notes which transfers have failed, and which files have been cut.
+    fn hear_failures(&mut self) {
+        while let Some(failure) = self.store.next_failure() {
+            let file = failure.file;
+            let file = file.and_then(|pager| self.files.iter_mut().find(|it| it.pager == pager));
+            match file {
+                None if failure.file.is_some() => {}
+                None => self.failure = Some(failure),
+                Some(file) => {
+                    let size = self.store.size_of_file(file.pager).unwrap_or(u64::MAX);
+                    if let Some(span) = file.note(failure, size) {
+                        let Span { at, pages } = span;
+                        self.vm.unmap(&mut self.machine, self.space, at, pages);
+                        self.machine.settle();
+                    }
+                }
+            }
+        }
+    }
+
+    /// A page could not be read, or one that was to come with it. If its file was cut behind it, or
+    /// what was wrong has been told to another thread, it is tried once more.
+    fn lose_or_retry(&mut self, at: VirtPage) {
+        let is_fine = self.file_of(at).is_some_and(|file| !file.is_in_trouble(at));
+        match is_fine {
+            true => self.machine.wake(at),
+            false => self.lose(at),
+        }
+    }
+
+    /// The file that the page at `at` is read from, if it is not on the swap file.
+    fn file_of(&mut self, at: VirtPage) -> Option<&mut MappedFile> {
+        let file = self.files.iter_mut().find(|file| file.has(at));
+        file.filter(|_| self.vm.slot_at(self.space, at).is_none())
+    }
+
     /// Has who touches a page that is lost meet an error, and says why.
     fn lose(&mut self, at: VirtPage) {
-        // Those of stores that failed meanwhile say nothing of this page.
-        let failures = std::iter::from_fn(|| self.store.next_failure());
-        let why = failures.last().map(|failure| failure.to_string());
+        let why = self.file_of(at).and_then(|file| file.trouble_at(at));
+        // Stores that failed meanwhile say nothing of this page, unless there was no room for it.
+        let failure = self.failure.take().map(|failure| failure.to_string());
+        let why = why.or(failure);
         let why = why.unwrap_or_else(|| "the swap file fails".into());
         let address = at.0 as usize * PAGE;
         eprintln!("tidemark: the page at {address:#x} can't be had: {why}");
@@ -331,13 +410,18 @@ impl Driver for Worker {
     fn start_requests(&mut self) -> bool {
         let mut has_started = false;
         while let Some(request) = self.vm.poll_request() {
-            let Place::Swap { first } = request.place else {
-                unreachable!("regions have no pager but the swap file");
-            };
-            let frames = self.vm.frames_of(request.ticket);
             let (ticket, direction) = (request.ticket, request.direction);
-            self.store
-                .start(ticket, direction, first, frames, &mut self.machine);
+            let frames = self.vm.frames_of(ticket);
+            let (store, machine) = (&mut self.store, &mut self.machine);
+            match request.place {
+                Place::Swap { first } => store.start(ticket, direction, first, frames, machine),
+                Place::External { pager } => {
+                    assert_eq!(direction, Direction::Fetch, "files are copied");
+                    let first = self.vm.pages_of(ticket)[0].index;
+                    self.file_page_ins += u64::from(request.pages);
+                    store.start_read(ticket, (pager, first), frames, machine);
+                }
+            }
             has_started = true;
         }
         if has_started {
@@ -353,6 +437,7 @@ impl Driver for Worker {
         };
         match event {
             Event::Retry(fault) => self.machine.wake(fault.at),
+            Event::Failed(fault, Reason::PagerFailed) => self.lose_or_retry(fault.at),
             // There is a slot for every page, so that it is the file that fails.
             Event::Failed(fault, _) => self.lose(fault.at),
             Event::Resolved(..)
@@ -371,6 +456,8 @@ impl Driver for Worker {
 
     fn take_replies(&mut self) -> bool {
         let Worker { vm, machine, .. } = self;
-        self.store.reply_to(vm, self.now, machine)
+        let has_replied = self.store.reply_to(vm, self.now, machine);
+        self.hear_failures();
+        has_replied
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! An object's page table says of each page which frame holds it and which slot of the swap store
 //! backs it; a page with neither reads as zeros (internal objects), shows through from the object
-//! this one *shadows*, or must be asked for (external objects).
+//! this one *shadows*, or must be asked for (external objects, and copies of what a pager outside
+//! has).
 //!
 //! After a fork both sides keep the old object and write into new objects that shadow it (Mach:
 //! `vm/vm_object.c`; Rashid et al., "Machine-Independent Virtual Memory Management for Paged
@@ -32,6 +33,8 @@ pub enum Backing {
     Swap,
     /// A pager outside: a file, or a user's own.
     External(PagerId),
+    /// Both: what a pager outside has is copied, and pages that are modified go to the swap store.
+    Copy(PagerId),
 }
 
 /// The place of a page. Frame and slot may both be there: a clean copy is kept.
@@ -96,6 +99,22 @@ impl Object {
 
     pub(crate) fn is_external(&self) -> bool {
         matches!(self.backing, Backing::External(_))
+    }
+
+    /// Returns true if a page that is neither in memory nor on the swap store is with a pager
+    /// outside.
+    pub(crate) fn has_pager(&self) -> bool {
+        matches!(self.backing, Backing::External(_) | Backing::Copy(_))
+    }
+
+    /// Returns true if the contents of page `index`, where they are not in memory, are with a pager
+    /// outside.
+    pub(crate) fn is_outside(&self, index: u64) -> bool {
+        match self.backing {
+            Backing::Swap => false,
+            Backing::External(_) => true,
+            Backing::Copy(_) => self.entry(index).slot().is_none(),
+        }
     }
 
     pub(crate) fn entry(&self, index: u64) -> Entry {

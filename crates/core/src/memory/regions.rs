@@ -25,7 +25,7 @@ impl Memory {
         loop {
             let here = self.objects.get(page.object);
             let entry = here.entry(page.index);
-            let is_here = entry.frame().is_some() || entry.slot().is_some() || here.is_external();
+            let is_here = entry.frame().is_some() || entry.slot().is_some() || here.has_pager();
             if is_here {
                 return Found {
                     page,
@@ -51,14 +51,13 @@ impl Memory {
         }
     }
 
-    /// The external object at the end of the shadow chain, and the offset in it.
-    fn find_external(&self, object: ObjectId, offset: u64) -> Option<(ObjectId, u64)> {
+    /// The object at the end of the shadow chain, and the offset in it.
+    fn find_last(&self, object: ObjectId, offset: u64) -> (ObjectId, u64) {
         let (mut object, mut offset) = (object, offset);
         while let Some((below, more)) = self.objects.get(object).shadow() {
             (object, offset) = (below, offset + more);
         }
-        let is_external = self.objects.get(object).is_external();
-        is_external.then_some((object, offset))
+        (object, offset)
     }
 
     pub(crate) fn check_vacant(
@@ -116,8 +115,7 @@ impl Memory {
             && region.inherit == Inherit::Copy
             && region.advice == Advice::Normal
             && !region.needs_copy;
-        let is_alone =
-            !object.is_external() && object.shadow().is_none() && object.has_one_region();
+        let is_alone = !object.has_pager() && object.shadow().is_none() && object.has_one_region();
         if !is_alike || !is_alone {
             return false;
         }
@@ -155,9 +153,14 @@ impl Memory {
     /// Gives a region an empty object of its own, or, where it is a copy of an external one, that
     /// to be copied again. Answers whether the one before is unheld now.
     pub(crate) fn empty_region(&mut self, space: SpaceId, region: Region) -> bool {
-        let copied = self.find_external(region.object, region.offset);
-        let needs_copy = copied.is_some();
-        let (object, offset) = copied.unwrap_or_else(|| (self.objects.create(Backing::Swap), 0));
+        let (last, offset) = self.find_last(region.object, region.offset);
+        let backing = self.objects.get(last).backing();
+        let needs_copy = matches!(backing, Backing::External(_));
+        let (object, offset) = match backing {
+            Backing::External(_) => (last, offset),
+            Backing::Copy(_) => (self.objects.create(backing), offset),
+            Backing::Swap => (self.objects.create(backing), 0),
+        };
         self.insert_region(
             space,
             Region {

@@ -196,7 +196,7 @@ impl Vm {
                 State::Free | State::Retired => unreachable!("a page table names frames in use"),
             },
             (None, Some(_)) => self.start_page_in(machine, scene),
-            (None, None) if self.memory.objects().get(found.page.object).is_external() => {
+            (None, None) if self.memory.objects().get(found.page.object).has_pager() => {
                 self.start_page_in(machine, scene)
             }
             (None, None) => self.zero_fill(machine, scene),

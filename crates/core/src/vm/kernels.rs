@@ -101,7 +101,7 @@ impl Vm {
             Placement::InPlace => Some(self.start_cluster_in(machine, scene)),
             Placement::Together => {
                 let object = self.memory.objects().get(scene.found.page.object);
-                let is_linux = self.reads_as_linux(object.is_external());
+                let is_linux = self.reads_as_linux(object.is_outside(scene.found.page.index));
                 is_linux.then(|| self.start_swap_in(machine, scene))
             }
         }

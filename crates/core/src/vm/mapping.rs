@@ -77,6 +77,26 @@ impl Vm {
         Ok(object)
     }
 
+    /// Maps private memory that has what a pager outside has, from the pager's page `first` on.
+    /// Pages that are modified go to the swap store, and the pager never hears of them; the others
+    /// are asked for again. This needs no mapping that refuses writes, unlike
+    /// [`map_private`](Self::map_private), and no second frame for a page.
+    pub fn map_copy(
+        &mut self,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u64,
+        pager: PagerId,
+        first: u64,
+        rights: Rights,
+    ) -> Result<(), MapError> {
+        self.memory.check_vacant(space, at, pages)?;
+        let object = self.memory.create_object(Backing::Copy(pager));
+        let region = Region::private(at, pages, (object, first), rights);
+        self.memory.insert_region(space, region);
+        Ok(())
+    }
+
     /// Maps pages of an object that is mapped somewhere already, from its page `first` on.
     pub fn map_object(
         &mut self,
@@ -410,7 +430,7 @@ impl Vm {
     /// Not done while pages of it are in transit; then the chain stays one longer.
     fn try_collapse_above(&mut self, machine: &mut dyn Machine, below: ObjectId) {
         if !self.memory.objects().has_one_shadow_only(below)
-            || self.memory.objects().get(below).is_external()
+            || self.memory.objects().get(below).has_pager()
         {
             return;
         }

@@ -162,7 +162,7 @@ impl Vm {
                     Heading::Backward => (None, (low.min(edge), edge + 1)),
                 };
             };
-            if self.is_fetchable(object.entry(index), object.is_external()) {
+            if self.is_fetchable(object.entry(index), object.has_pager()) {
                 return match heading {
                     Heading::Forward => (Some(index), (edge, index + 1)),
                     Heading::Backward => (Some(index), (index, edge + 1)),
@@ -176,8 +176,8 @@ impl Vm {
         }
     }
 
-    pub(crate) fn is_fetchable(&self, entry: Entry, is_external: bool) -> bool {
-        entry.frame().is_none() && (entry.slot().is_some() || is_external)
+    pub(crate) fn is_fetchable(&self, entry: Entry, has_pager: bool) -> bool {
+        entry.frame().is_none() && (entry.slot().is_some() || has_pager)
     }
 
     /// Measures the number of pages from `index` on, itself included, that one request can bring:
@@ -201,7 +201,7 @@ impl Vm {
             };
             let entry = object.entry(next);
             let is_adjacent = entry.slot().map(|s| u64::from(s.0)) == expected;
-            if !self.is_fetchable(entry, object.is_external()) || !is_adjacent {
+            if !self.is_fetchable(entry, object.has_pager()) || !is_adjacent {
                 break;
             }
             pages += 1;
@@ -306,7 +306,7 @@ impl Vm {
         let object = self.memory.objects().get(page.object);
         match (object.entry(page.index).slot(), object.backing()) {
             (Some(first), _) => Place::Swap { first },
-            (None, Backing::External(pager)) => Place::External { pager },
+            (None, Backing::External(pager) | Backing::Copy(pager)) => Place::External { pager },
             (None, Backing::Swap) => unreachable!("a stored page has a slot"),
         }
     }

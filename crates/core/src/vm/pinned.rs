@@ -181,7 +181,7 @@ impl Vm {
         let (Some((space, at)), None) = (places.next(), places.next()) else {
             return;
         };
-        if object.is_external() || object.shadow().is_some() || !object.is_exclusive() {
+        if object.has_pager() || object.shadow().is_some() || !object.is_exclusive() {
             return;
         }
         drop(places);

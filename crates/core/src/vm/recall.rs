@@ -6,6 +6,7 @@
 
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use core::ops::Range;
 
 use crate::event::{Access, Fault};
 use crate::id::{PageId, SlotId, SpaceId, VirtPage, Waiter};
@@ -107,8 +108,65 @@ impl Vm {
             if length == 0 {
                 return passed;
             }
-            passed + vm.recall(machine, space, &pages[passed..passed + length])
+            let pages = pages[passed..passed + length].iter();
+            passed + vm.recall(machine, space, pages.map(|&(_, at)| at))
         })
+    }
+
+    /// Starts reading those pages of a range that are with pagers outside, as far as there are
+    /// frames, and takes them off the front of `due`. To be called again as requests are answered.
+    pub fn handle_prefetches(
+        &mut self,
+        now: Time,
+        machine: &mut dyn Machine,
+        space: SpaceId,
+        due: &mut Range<u64>,
+    ) {
+        while self.transfers_pending() < RECALLS_MAX && !due.is_empty() {
+            let range = due.clone();
+            let done = self.handle(now, Served::Kept, machine, |vm, machine| {
+                vm.prefetch(machine, space, range)
+            });
+            if done == 0 {
+                break;
+            }
+            due.start += done;
+        }
+    }
+
+    /// Starts the request for the first pages of the range that are with a pager outside. Answers
+    /// how many pages there is nothing more to do about: none if there are no frames for them
+    /// without taking pages away.
+    ///
+    /// Work: one step a page that is passed over, and the start of one request.
+    fn prefetch(&mut self, machine: &mut dyn Machine, space: SpaceId, range: Range<u64>) -> u64 {
+        let outside = |at| self.find_outside(space, VirtPage(at));
+        let (start, end) = (range.start, range.end);
+        let Some((first, page)) = range.clone().find_map(|at| Some((at, outside(at)?))) else {
+            return end - start;
+        };
+        let follows = |&at: &u64| {
+            outside(at).is_some_and(|next| {
+                next.object == page.object && next.index == page.index + (at - first)
+            })
+        };
+        let length = (first..end)
+            .take(self.frames_to_spare())
+            .take_while(follows)
+            .count() as u64;
+        if length == 0 {
+            return first - start;
+        }
+        let pages = (first..first + length).map(VirtPage);
+        first - start + self.recall(machine, space, pages) as u64
+    }
+
+    /// The page at `at`, if its contents are with a pager outside and not on their way.
+    fn find_outside(&self, space: SpaceId, at: VirtPage) -> Option<PageId> {
+        let page = self.scene_at(space, at)?.found.page;
+        let object = self.memory.objects().get(page.object);
+        (object.is_outside(page.index) && object.entry(page.index).frame().is_none())
+            .then_some(page)
     }
 
     /// The number of frames that one request can take without a page having to leave.
@@ -123,12 +181,9 @@ impl Vm {
         &mut self,
         machine: &mut dyn Machine,
         space: SpaceId,
-        pages: &[(SlotId, VirtPage)],
+        pages: impl Iterator<Item = VirtPage>,
     ) -> usize {
-        let scenes: Vec<Scene> = pages
-            .iter()
-            .filter_map(|&(_, at)| self.scene_at(space, at))
-            .collect();
+        let scenes: Vec<Scene> = pages.filter_map(|at| self.scene_at(space, at)).collect();
         let Some(&first) = scenes.first() else {
             return 0;
         };

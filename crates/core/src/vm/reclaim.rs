@@ -295,7 +295,7 @@ impl Vm {
     /// Lets a page go that its pager has, or that reads as zeros.
     fn drop_page(&mut self, machine: &mut dyn Machine, page: PageId, frame: FrameId) {
         let object = self.memory.objects().get(page.object);
-        let has_copy = object.entry(page.index).slot().is_some() || object.is_external();
+        let has_copy = object.entry(page.index).slot().is_some() || object.has_pager();
         self.memory.clear_frame(page);
         if has_copy {
             self.counters.clean_drops += 1;
@@ -311,7 +311,7 @@ impl Vm {
         let (mut internal, mut external) = (Vec::new(), Vec::new());
         for &(page, frame) in modified {
             match self.memory.objects().get(page.object).backing() {
-                Backing::Swap => internal.push((page, frame)),
+                Backing::Swap | Backing::Copy(_) => internal.push((page, frame)),
                 Backing::External(pager) => external.push((pager, page, frame)),
             }
         }

@@ -338,7 +338,8 @@ impl Vm {
             .frames()
             .page(frame)
             .expect("a resident frame has a page");
-        let is_external = self.memory.objects().get(page.object).is_external();
+        let object = self.memory.objects().get(page.object);
+        let is_external = object.is_outside(page.index);
         let space = self.memory.frames().owner(frame);
         self.policy.page_entered(
             frame,

@@ -219,7 +219,11 @@ impl fmt::Display for Failure {
             Direction::Fetch => "reading",
             Direction::Store => "writing",
         };
-        let place = format!("{verb} the swap file at byte {}", self.offset());
+        let file = match self.file {
+            Some(_) => "the file",
+            None => "the swap file",
+        };
+        let place = format!("{verb} {file} at byte {}", self.offset());
         match self.cause {
             Cause::File(error) => write!(out, "{place}: {error}"),
             Cause::Short => write!(out, "{place}: the file ends there"),

@@ -480,6 +480,7 @@ fn enters_wait_while_the_address_space_changes() {
         .enter(SPACE, world.at(0), FrameId(0), Rights::Write);
     world.settle();
     assert!(world.machine.has_deferred() && world.machine.is_mapped(FrameId(0)));
+    assert!(world.machine.is_deferred(FrameId(0)));
     world.machine.retry_deferred();
     assert!(
         world.machine.has_deferred(),

@@ -98,7 +98,7 @@ impl SwapStore {
         let transfer = self.add_transfer(Ticket(0), direction, SlotId(0), &[]);
         self.transfers[transfer as usize].work = work;
         let blocks = match work {
-            Work::Pages => unreachable!("pages are started by their requests"),
+            Work::Pages | Work::File(_) => unreachable!("pages are started by their requests"),
             Work::Segment(..) => (bytes as usize).div_ceil(PAGE),
             Work::Single(_, found, _) => blocks_of(found).len(),
         };
@@ -117,7 +117,7 @@ impl SwapStore {
         let compressed = self.compressed.as_ref();
         let home = |segment, block| compressed.expect("it has segments").home(segment, block);
         match transfer.work {
-            Work::Pages => SlotId(transfer.first.0 + u32::from(block)),
+            Work::Pages | Work::File(_) => SlotId(transfer.first.0 + u32::from(block)),
             Work::Segment(segment, _) => home(segment, block as usize),
             Work::Single(_, found, _) => {
                 home(found.segment, blocks_of(found).start + block as usize)

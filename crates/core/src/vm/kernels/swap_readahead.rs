@@ -77,7 +77,7 @@ impl Vm {
     /// whether it is.
     pub(crate) fn note_swap_hit(&mut self, scene: &Scene, was_ahead: bool) -> bool {
         let object = self.memory.objects().get(scene.found.page.object);
-        let is_read_so = self.reads_as_linux(object.is_external());
+        let is_read_so = self.reads_as_linux(object.is_outside(scene.found.page.index));
         if is_read_so && was_ahead {
             self.count_hit(scene);
         }
