@@ -354,9 +354,10 @@ impl Engine {
         self.has_store = false;
         // The numbers of these files mean nothing in this process: they are not closed.
         std::mem::forget(self.control.take());
+        // First of all: what its parent keeps for it would be in the way of whatever comes.
+        let inherited = self.take_userfaultfd(record, parent_engine);
         // The supervisor answers while all else is done.
         let connection = self.greet_from_child(record, parent, is_at_socket)?;
-        let inherited = self.take_userfaultfd(record, parent_engine);
         let mut is_open = self.open_memory_in_child(inherited);
         self.apply_held();
         // What is recorded goes to a log of the child's own, which comes with the answer.
