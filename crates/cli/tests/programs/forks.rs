@@ -1,8 +1,13 @@
 //! Forks by every way there is: the child has its parent's memory, also that which is out.
 
+use std::cmp::Reverse;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use super::built::{self, BOTH, Built};
-use super::needs;
 use super::trial::Statistics;
+use super::{needs, process_tree};
 
 /// Fills 12 MiB, forks, and checks and changes all of it on both sides, twice.
 const SOURCE: &str = include_str!("forks.c");
@@ -65,6 +70,42 @@ fn a_child_that_another_process_looks_into_before_it_has_an_engine() {
         &[&[], &["--store", "file"], &["--store", "compressed"]],
         &ways,
     );
+}
+
+#[test]
+fn nothing_is_kept_for_children_that_are_killed_before_they_have_an_engine() {
+    let Some(program) = Built::new("forks-killed", include_str!("peeks.c")) else {
+        return;
+    };
+    let mut command = Command::new(needs::tidemark());
+    command.args(["run", "--memory", "8M", "--"]);
+    command.arg(&program.path).args(["kill"; 20]).arg("stay");
+    let mut run = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it was built");
+    let mut lines = BufReader::new(run.stdout.take().expect("it is piped")).lines();
+    assert!(lines.any(|line| line.expect("lines are text") == "stay"));
+    let begun = Instant::now();
+    let mut engines = process_tree::engines(run.id());
+    engines.sort_by_key(|engine| Reverse(count_userfaultfds(*engine)));
+    // One for its program, and one for the tip of its pool.
+    while count_userfaultfds(engines[0]) > 2 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "still open");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(run.stdin.take());
+    assert!(run.wait().expect("it ends").success());
+}
+
+fn count_userfaultfds(process: u32) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{process}/fd"));
+    let links = files.into_iter().flatten().flatten();
+    let links = links.filter_map(|file| std::fs::read_link(file.path()).ok());
+    links
+        .filter(|link| link.as_os_str() == "anon_inode:[userfaultfd]")
+        .count()
 }
 
 fn compare(ways: &[&str], modes: &[&[&str]]) {

@@ -1,6 +1,6 @@
 /* peeks WAY...: forks, and reads or writes the child's memory at once, as a debugger may. Most of it
  * is out, in the parent as in the child, which has no engine yet in the first moments. The child then
- * checks all it has. */
+ * checks all it has. `stay` waits for the end of the input. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +25,12 @@ int main(int count, char **words) {
     for (int which = 1; which < count; which++) {
         int writes = !strcmp(words[which], "write"), kills = !strcmp(words[which], "kill");
         int gate[2], bad = 0;
+        if (!strcmp(words[which], "stay")) {
+            char byte;
+            dprintf(1, "stay\n");
+            while (read(0, &byte, 1) > 0) continue;
+            continue;
+        }
         if (pipe(gate)) return 3;
         pid_t id = fork();
         if (id == 0) {

@@ -150,11 +150,6 @@ impl Freeze {
         self.loans.offer(uffd, shared);
     }
 
-    /// Closes what children have taken.
-    pub(super) fn close_taken(&mut self, shared: &Shared) {
-        self.loans.close_taken(shared);
-    }
-
     /// Returns true if a child has not taken its userfaultfd yet.
     pub(super) fn has_lent(&self) -> bool {
         self.loans.is_waiting()
@@ -224,7 +219,7 @@ impl Engine {
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
             }
-            self.freeze.loans.close_taken(&self.shared);
+            self.close_taken();
             if ready == 0 {
                 leave_if_alone();
             }
@@ -454,6 +449,12 @@ impl Engine {
         self.follow_budget();
         self.publish();
         Ok(())
+    }
+
+    /// Closes the userfaultfds of children that need them no longer here.
+    pub(super) fn close_taken(&mut self) {
+        let witness = self.machine.witness();
+        self.freeze.loans.close_taken(&self.shared, witness);
     }
 
     /// Takes a copy of the userfaultfd that the engine of this child's parent has for it. `None` if

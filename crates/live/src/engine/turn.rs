@@ -185,7 +185,7 @@ impl Engine {
         self.look_for_memory(requests);
         self.look_outside();
         self.recall();
-        self.freeze.close_taken(&self.shared);
+        self.close_taken();
     }
 
     /// Shows others what this engine has come to.

@@ -13,13 +13,14 @@ impl LiveMachine {
     /// Returns true if the program is in the midst of a change of its address space: mappings may
     /// look changed already whose message has not come yet.
     pub fn is_changing(&self) -> bool {
-        let (present, source) = (self.witness.start(), self.pool.zeros());
+        let (present, source) = self.witness();
         self.program.is_changing(present, source)
     }
 
-    /// The page that is registered and present, here and in forked children.
-    pub(crate) fn witness(&self) -> usize {
-        self.witness.start()
+    /// The page that is registered and present, here and in forked children, and a page to copy
+    /// there in vain.
+    pub(crate) fn witness(&self) -> (usize, usize) {
+        (self.witness.start(), self.pool.zeros())
     }
 
     /// Takes charge of the missing pages of a range. Answers of how many pages from its start on:

@@ -377,6 +377,13 @@ impl Uffd {
         matches!(asked, Progress::Nothing(Stop::Changing))
     }
 
+    /// Returns true if the process has ended, or executes another program by now. `present` is a
+    /// registered page that is present there: nothing is copied to it from `source`.
+    pub fn has_ended(&self, present: usize, source: usize) -> bool {
+        let asked = self.copy(present, source, PAGE);
+        matches!(asked, Progress::Nothing(Stop::Ending))
+    }
+
     /// Copies pages into missing ones of a registered range and wakes whoever waits there.
     pub fn copy(&self, to: usize, from: usize, bytes: usize) -> Progress {
         let mut argument = raw::uffdio_copy {

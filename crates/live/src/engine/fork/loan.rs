@@ -56,10 +56,13 @@ impl Loans {
         }
     }
 
-    /// Closes what children have taken, or will never take. Frees nothing.
-    pub(super) fn close_taken(&mut self, shared: &Shared) {
+    /// Closes what children have taken, or will never take: they have ended. Frees nothing.
+    /// `witness` is a page that is registered and present in each child, and one to copy there in
+    /// vain.
+    pub(super) fn close_taken(&mut self, shared: &Shared, witness: (usize, usize)) {
         let is_open = |child: ProcessIndex, uffd: &Uffd| {
-            shared.process(child).offer() == Offer::File(uffd.number())
+            let is_offered = shared.process(child).offer() == Offer::File(uffd.number());
+            is_offered && !uffd.has_ended(witness.0, witness.1)
         };
         self.lent.retain(|(child, uffd)| is_open(*child, uffd));
         if let Some(child) = self.child {
