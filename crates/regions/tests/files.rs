@@ -1,10 +1,12 @@
 //! Regions over files on the real kernel: contents, limits, files that are cut, and errors.
 
+mod child;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -267,17 +269,7 @@ fn read_to_the_end(made: &Made, plan: &str) -> (Option<i32>, String) {
     program
         .env("TIDEMARK_TEST_FILE", &made.path)
         .env("TIDEMARK_TEST_FAULTS", plan);
-    let program = program.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = program.spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(60);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("{program:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().unwrap();
+    let output = child::run(&mut program);
     let text = [output.stdout, output.stderr].concat();
     (
         output.status.signal(),

@@ -1,8 +1,10 @@
 //! Regions on the real kernel: contents, limits and errors.
 
+mod child;
+
 use std::io::{Read, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use tidemark_core::random::SplitMix64;
@@ -184,20 +186,6 @@ fn loses_a_page() {
     }
 }
 
-/// Runs a program that ends within a minute.
-fn run(program: &mut Command) -> Output {
-    let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
-    let end = Instant::now() + Duration::from_secs(60);
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("{program:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.wait_with_output().unwrap()
-}
-
 #[test]
 fn a_page_that_is_lost_is_told_and_ends_the_program() {
     if engine(MIB, "tidemark").is_none() {
@@ -211,7 +199,7 @@ fn a_page_that_is_lost_is_told_and_ends_the_program() {
         let mut program = Command::new(std::env::current_exe().unwrap());
         program.args(["--ignored", "--exact", "loses_a_page", "--nocapture"]);
         program.env("TIDEMARK_TEST_FAULTS", plan);
-        let output = run(&mut program);
+        let output = child::run(&mut program);
         let text = String::from_utf8_lossy(&output.stderr);
         let signal = output.status.signal();
         assert_eq!(signal, Some(7), "{plan}: {text}");
