@@ -428,7 +428,9 @@ extern "C" fn run_engine_in_child() -> ! {
     HAND.reset();
     start_hand_if_due(engine, Duration::ZERO);
     if let Err(trouble) = engine.resume_in_child(CHILD.load(Ordering::Acquire), is_at_socket) {
+        leave_if_program_is_over();
         if let Err(deeper) = engine.come_home() {
+            leave_if_program_is_over();
             say(&format!(
                 "a forked process can't be managed, and is ended: {trouble}; {deeper}"
             ));
@@ -482,6 +484,7 @@ pub(crate) fn hold_lifeline() {
 /// There is no engine: its thread ends, and the program goes on unmanaged.
 fn rest(trouble: Option<Trouble>) -> ! {
     if let Some(trouble) = trouble {
+        leave_if_program_is_over();
         complain(&trouble, "the program runs unmanaged");
         if is_for_user(&trouble) {
             // What it starts would fare alike, and say the same.
@@ -531,6 +534,14 @@ fn begin_engine() {
         rest(Some(error));
     }
     thread::settle(!is_in_thread());
+}
+
+/// Ends an engine whose program was killed before the engine was at work, without a word: what it
+/// met, such as a supervisor that has left, harms nobody.
+fn leave_if_program_is_over() {
+    if program::is_engine() && program::await_end(0) {
+        program::leave();
+    }
 }
 
 /// Closes a forked child's copies of the files of its parent's engine.
