@@ -38,7 +38,7 @@ pub use self::buckets::{bucket_floor_ns, bucket_of, percentile_ns};
 pub use self::histograms::{Cluster, Latency};
 use self::map::MAP_BYTES;
 pub use self::map::{CELLS_MAX, Cell, DrawnMap, Wanted};
-pub use self::offer::Offer;
+pub use self::offer::{Loan, Offer};
 pub(crate) use self::owned::Owned;
 use self::owned::{ones, owned_words};
 pub use tidemark_core::counters::Counter;
@@ -59,7 +59,7 @@ mod places;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 13 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 14 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].

@@ -91,6 +91,12 @@ impl Entrance {
         !self.silent.is_empty()
     }
 
+    /// Returns true if a process may have come, and not been [admitted](Self::admit): the listener
+    /// rests, or some have said nothing.
+    pub fn may_hold_some(&self) -> bool {
+        self.has_silent() || self.due().is_some()
+    }
+
     /// The time until which the listener rests, if it does.
     pub fn due(&self) -> Option<Instant> {
         self.acceptance.due()

@@ -80,6 +80,7 @@ fn nothing_is_kept_for_children_that_are_killed_before_they_have_an_engine() {
     let mut command = Command::new(needs::tidemark());
     command.args(["run", "--memory", "8M", "--"]);
     command.arg(&program.path).args(["kill"; 20]).arg("stay");
+    let begun = Instant::now();
     let mut run = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -87,6 +88,8 @@ fn nothing_is_kept_for_children_that_are_killed_before_they_have_an_engine() {
         .expect("it was built");
     let mut lines = BufReader::new(run.stdout.take().expect("it is piped")).lines();
     assert!(lines.any(|line| line.expect("lines are text") == "stay"));
+    // Without their memory the program could go on only after a minute.
+    assert!(begun.elapsed() < Duration::from_secs(30), "memory is kept");
     let begun = Instant::now();
     let mut engines = process_tree::engines(run.id());
     engines.sort_by_key(|engine| Reverse(count_userfaultfds(*engine)));

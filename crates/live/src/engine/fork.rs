@@ -67,7 +67,7 @@ use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::{LiveMachine, Probe};
 use crate::meters;
 use crate::requests::Requests;
-use crate::shared::{Offer, ProcessIndex, Shared, State};
+use crate::shared::{Loan, Offer, ProcessIndex, Shared, State};
 use crate::sys::maps::{Area, Maps};
 use crate::sys::memory;
 use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop, Uffd};
@@ -116,7 +116,7 @@ impl Freeze {
             shared: 0,
             aside: Aside::new()?,
             held: Held::new()?,
-            loans: Loans::default(),
+            loans: Loans::new(),
             page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
         })
     }
@@ -150,7 +150,7 @@ impl Freeze {
         self.loans.offer(uffd, shared);
     }
 
-    /// Returns true if a child has not taken its userfaultfd yet.
+    /// Returns true if the userfaultfd of a child is open.
     pub(super) fn has_lent(&self) -> bool {
         self.loans.is_waiting()
     }
@@ -193,7 +193,8 @@ impl Engine {
 
     /// Changes no table from now on.
     fn begin_freeze(&mut self, child: ProcessIndex) {
-        self.freeze.loans.begin(child);
+        let lender = self.record();
+        self.freeze.loans.begin(lender, child);
         self.freeze.held.clear();
         self.freeze.aside.clear();
         self.freeze.is_frozen = true;
@@ -219,7 +220,7 @@ impl Engine {
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
             }
-            self.close_taken();
+            self.close_needless();
             if ready == 0 {
                 leave_if_alone();
             }
@@ -452,9 +453,9 @@ impl Engine {
     }
 
     /// Closes the userfaultfds of children that need them no longer here.
-    pub(super) fn close_taken(&mut self) {
+    pub(super) fn close_needless(&mut self) {
         let witness = self.machine.witness();
-        self.freeze.loans.close_taken(&self.shared, witness);
+        self.freeze.loans.close_needless(&self.shared, witness);
     }
 
     /// Takes a copy of the userfaultfd that the engine of this child's parent has for it. `None` if
@@ -475,12 +476,14 @@ impl Engine {
         while record.offer() == Offer::Open && now() < end && !program::is_over(parent_engine) {
             std::thread::sleep(OFFER_PAUSE);
         }
-        let copied = match record.offer() {
-            Offer::File(number) => program::copy_of_others_file(parent_engine, number).ok(),
-            Offer::Open | Offer::Nothing => None,
+        let loan = match record.offer() {
+            Offer::File(loan) => Some(loan),
+            Offer::Open | Offer::Nothing | Offer::Ended | Offer::Taken(_) => None,
         };
+        let copy = |loan: Loan| program::copy_of_others_file(parent_engine, loan.number).ok();
+        let copied = loan.and_then(copy);
         // Its memory can't belong to another one before the parent's engine has closed this.
-        record.close_offer();
+        record.close_offer(loan.filter(|_| copied.is_some()));
         copied.map(|file| Uffd::for_child(file, parents))
     }
 

@@ -185,7 +185,7 @@ impl Engine {
         self.look_for_memory(requests);
         self.look_outside();
         self.recall();
-        self.close_taken();
+        self.close_needless();
     }
 
     /// Shows others what this engine has come to.

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release, SeqCst};
 use tidemark_partition as share;
 
 use super::owned::ones;
-use super::{Field, Offer, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
+use super::{Field, Loan, Offer, PROCESSES_MAX, Process, ProcessIndex, Shared, State};
 
 impl Shared {
     /// Claims a record for a child of `parent` that is about to be forked, and counts the child
@@ -106,10 +106,21 @@ impl Process<'_> {
         Offer::of(self.field(Field::Userfaultfd).load(SeqCst))
     }
 
-    /// Closes the offer, once the child has what it could get. The child's engine only.
-    pub fn close_offer(&self) {
-        let field = self.field(Field::Userfaultfd);
-        field.store(Offer::Nothing.word(), SeqCst);
+    /// Says that the child has a copy of what was offered, or can't have one. The child's engine
+    /// only.
+    pub fn close_offer(&self, taken: Option<Loan>) {
+        let word = taken.map_or(Offer::Nothing, Offer::Taken).word();
+        self.field(Field::Userfaultfd).store(word, SeqCst);
+    }
+
+    /// Says that the child with this `loan` has ended. Nothing changes if the record is another
+    /// child's by now. The parent's engine only.
+    pub fn note_ended_child(&self, loan: Loan) {
+        for offer in [Offer::File(loan), Offer::Taken(loan)] {
+            let field = self.field(Field::Userfaultfd);
+            // The other one stands there, or none of both.
+            let _ = field.compare_exchange(offer.word(), Offer::Ended.word(), SeqCst, SeqCst);
+        }
     }
 
     /// Says of a child that may use `part` frames that it uses as many of them as it begins with.

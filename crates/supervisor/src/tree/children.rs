@@ -4,13 +4,13 @@
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use tidemark_live::shared::{ProcessIndex, State};
+use tidemark_live::shared::{Offer, ProcessIndex, State};
 
 use super::{Member, Tree};
 use crate::strangers::parent_of;
 
-/// The time that a record claimed for a forked child waits for its hello. A child that was killed
-/// before it could say it would keep its swap slots otherwise.
+/// The time that a record claimed for a forked child waits for its hello, where the engine of the
+/// parent can't tell that the child was killed. It would keep its swap slots otherwise.
 const ORPHAN_LIMIT: Duration = Duration::from_secs(60);
 
 impl Tree {
@@ -44,17 +44,30 @@ impl Tree {
         }
     }
 
-    /// Frees records whose process never came. While any process is there that has not said hello,
-    /// it may be the one: on a busy machine it is slow, and has pages in the record's slots.
+    /// Frees records whose process never came, or has ended. While any process is there that has
+    /// not said hello, it may be the one: on a busy machine it is slow, and has pages in the
+    /// record's slots.
     pub(super) fn release_orphans(&mut self) {
+        let has_ended = |index| self.shared.process(index).offer() == Offer::Ended;
+        let mut ended: Vec<ProcessIndex> = self.awaited.iter().map(|&(index, _)| index).collect();
+        ended.retain(|&index| has_ended(index));
+        if !ended.is_empty() {
+            // One may have said hello before it ended.
+            self.admit_arrivals();
+            self.find_children();
+        }
         let shared = &self.shared;
         let may_come = self.strangers.has_silent();
+        let may_have_come = self.entrance.may_hold_some();
         self.awaited.retain(|(index, since)| {
-            let is_due = since.elapsed() <= ORPHAN_LIMIT || may_come;
-            if !is_due {
+            let is_due = match ended.contains(index) {
+                true => !may_have_come,
+                false => since.elapsed() > ORPHAN_LIMIT && !may_come,
+            };
+            if is_due {
                 shared.release(*index);
             }
-            is_due
+            !is_due
         });
     }
 

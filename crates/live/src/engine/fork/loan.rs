@@ -6,17 +6,21 @@
 //! has an engine. The parent's engine keeps it open until the child's has taken a copy. If it were
 //! closed in between, that process would read zeros, and the child would keep them.
 //!
+//! It tells of the child's end as well: the supervisor can then give the child's part of memory to
+//! others. So it is kept until the supervisor knows the child.
+//!
 //! # Invariants
 //! 1. A number in a child's record is that of a userfaultfd which this engine has open.
 //! 2. At rest nothing is allocated: there is one place for the child of this fork.
 
-use crate::shared::{Offer, ProcessIndex, Shared};
+use crate::shared::{Loan, Offer, ProcessIndex, Shared, State};
 use crate::sys::program;
 use crate::sys::uffd::Uffd;
 
 /// The userfaultfds that an engine keeps for the children of its program.
-#[derive(Default)]
 pub(super) struct Loans {
+    /// The process whose engine this is.
+    lender: ProcessIndex,
     /// The child of the fork that goes on.
     child: Option<ProcessIndex>,
     /// The userfaultfd that came during this fork, ...
@@ -24,14 +28,25 @@ pub(super) struct Loans {
     /// ... and how many have. Of several it is not known which is the child's: another thread has
     /// forked unannounced meanwhile.
     count: u32,
-    /// Those of earlier children that have not been taken.
+    /// Those of earlier children that the supervisor does not know yet.
     lent: Vec<(ProcessIndex, Uffd)>,
 }
 
 impl Loans {
-    /// Begins with the fork of `child`.
-    pub(super) fn begin(&mut self, child: ProcessIndex) {
-        (self.child, self.count) = (Some(child), 0);
+    /// Without any.
+    pub(super) fn new() -> Loans {
+        Loans {
+            lender: ProcessIndex(0),
+            child: None,
+            born: None,
+            count: 0,
+            lent: Vec::new(),
+        }
+    }
+
+    /// Begins with the fork of `child` by the process `lender`.
+    pub(super) fn begin(&mut self, lender: ProcessIndex, child: ProcessIndex) {
+        (self.lender, self.child, self.count) = (lender, Some(child), 0);
     }
 
     /// Offers a userfaultfd that has come during a fork to its child.
@@ -42,7 +57,7 @@ impl Loans {
             return;
         };
         let offer = match self.count {
-            1 => Offer::File(uffd.number()),
+            1 => Offer::File(self.loan(&uffd)),
             _ => Offer::Nothing,
         };
         let is_offered = shared.process(child).offer_userfaultfd(offer);
@@ -56,27 +71,53 @@ impl Loans {
         }
     }
 
-    /// Closes what children have taken, or will never take: they have ended. Frees nothing.
-    /// `witness` is a page that is registered and present in each child, and one to copy there in
-    /// vain.
-    pub(super) fn close_taken(&mut self, shared: &Shared, witness: (usize, usize)) {
-        let is_open = |child: ProcessIndex, uffd: &Uffd| {
-            let is_offered = shared.process(child).offer() == Offer::File(uffd.number());
-            is_offered && !uffd.has_ended(witness.0, witness.1)
-        };
-        self.lent.retain(|(child, uffd)| is_open(*child, uffd));
-        if let Some(child) = self.child {
-            self.born = self.born.take().filter(|uffd| is_open(child, uffd));
+    fn loan(&self, uffd: &Uffd) -> Loan {
+        Loan {
+            lender: self.lender.0,
+            number: uffd.number(),
         }
     }
 
-    /// Returns true if a child has not taken its own yet.
+    /// Closes what children need here no longer: the supervisor knows them, or they have ended.
+    /// Frees nothing. `witness` is a page that is registered and present in each child, and one to
+    /// copy there in vain.
+    pub(super) fn close_needless(&mut self, shared: &Shared, witness: (usize, usize)) {
+        let mut lent = std::mem::take(&mut self.lent);
+        lent.retain(|(child, uffd)| self.is_needed(*child, uffd, shared, witness));
+        self.lent = lent;
+        let child = self.child;
+        let born = self.born.take();
+        self.born =
+            born.filter(|uffd| child.is_some_and(|it| self.is_needed(it, uffd, shared, witness)));
+    }
+
+    fn is_needed(
+        &self,
+        child: ProcessIndex,
+        uffd: &Uffd,
+        shared: &Shared,
+        witness: (usize, usize),
+    ) -> bool {
+        let (record, loan) = (shared.process(child), self.loan(uffd));
+        let is_needed = match record.offer() {
+            Offer::File(offered) => offered == loan,
+            Offer::Taken(taken) => taken == loan && record.state() == State::Reserved,
+            Offer::Open | Offer::Nothing | Offer::Ended => false,
+        };
+        if is_needed && uffd.has_ended(witness.0, witness.1) {
+            record.note_ended_child(loan);
+            return false;
+        }
+        is_needed
+    }
+
+    /// Returns true if one of a child is open.
     pub(super) fn is_waiting(&self) -> bool {
         !self.lent.is_empty()
     }
 
     /// Forgets all of them, in a forked child: their numbers mean nothing there.
     pub(super) fn forget(&mut self) {
-        std::mem::forget(std::mem::take(self));
+        std::mem::forget(std::mem::replace(self, Loans::new()));
     }
 }
