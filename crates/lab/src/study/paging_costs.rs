@@ -2,14 +2,12 @@
 
 use tidemark_results::host::Latency;
 
-use super::run_costs::FAULT_IN_A_RUN;
+use super::run_costs::{FAULT_IN_A_RUN, FAULT_NS};
 use crate::world::DiskModel;
 use crate::world::disk::table::Table;
 
 /// A page-in where no disk was measured or named, in nanoseconds.
 const PAGE_IN_NS: f64 = 100_000.0;
-/// The time of a page-in beyond the disk, in nanoseconds: a fault that is handed to a thread.
-const FAULT_NS: u64 = 18_000;
 /// `doctor`'s name for a fault that an engine serves for a thread beside it.
 const FAULT: &str = "soft fault by a thread, same processor";
 

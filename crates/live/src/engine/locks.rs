@@ -10,8 +10,8 @@ use tidemark_core::time::Time;
 
 use super::trouble::pid;
 use super::{Engine, address_of, now, page_of, pages_in, say};
-use crate::sys::PAGE;
 use crate::sys::uffd::{Progress, Stop};
+use crate::sys::{PAGE, reserve};
 
 /// The longest time that transfers may take to end. Pages that are on their way then are looked at
 /// again later.
@@ -48,7 +48,7 @@ impl Engine {
         if self.scanner.forget_unlocked() {
             self.adoption.hasten_scan();
         }
-        self.let_go_of_locked(0, usize::MAX);
+        self.let_go_of_locked(0, usize::MAX & !(PAGE - 1));
         if self.now >= self.locks.next_count {
             self.locks.next_count = self.now.after_ns(COUNT_NS);
             self.tell_of_locks();
@@ -95,6 +95,10 @@ impl Engine {
     }
 
     fn let_go_of_locked(&mut self, start: usize, end: usize) {
+        // As a rule nothing is, which one call tells of all of it.
+        if !reserve::is_locked(start, end - start) {
+            return;
+        }
         for (from, to) in self.managed.collect_overlaps(start, end) {
             let (from, to) = (from.max(start), to.min(end));
             for (from, to) in self.scanner.collect_locked(from, to) {
