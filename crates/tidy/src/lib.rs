@@ -6,8 +6,8 @@
 //! [`places`] (what nobody names, and what too many do), [`outputs`] (where the command opens files
 //! for its user), [`cycles`] (files that import each other in circles), [`comments`] (how
 //! documentation begins), [`links`] (where links of pages lead), [`documents`] (how long decisions
-//! are), [`dependencies`] (what nothing uses) and [`versions`] (the oldest compiler). `make check`
-//! runs them all, and so does a test.
+//! are, and plain words), [`dependencies`] (what nothing uses) and [`versions`] (the oldest
+//! compiler). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
