@@ -5,8 +5,9 @@
 //! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it),
 //! [`places`] (what nobody names, and what too many do), [`outputs`] (where the command opens files
 //! for its user), [`cycles`] (files that import each other in circles), [`comments`] (how
-//! documentation begins), [`links`] (where links of pages lead), [`dependencies`] (what nothing
-//! uses) and [`versions`] (the oldest compiler). `make check` runs them all, and so does a test.
+//! documentation begins), [`links`] (where links of pages lead), [`documents`] (how long decisions
+//! are, and plain words), [`dependencies`] (what nothing uses) and [`versions`] (the oldest
+//! compiler). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
@@ -17,6 +18,7 @@ pub mod comments;
 pub mod core;
 pub mod cycles;
 pub mod dependencies;
+pub mod documents;
 pub mod finding;
 pub mod layers;
 pub mod links;
@@ -45,6 +47,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         cycles::check,
         comments::check,
         links::check,
+        documents::check,
         dependencies::check,
         versions::check,
     ];
