@@ -274,7 +274,7 @@ fn a_threshold_decides_the_status() {
     assert_eq!(sized("0%", &small, &small), 0);
     let output = tidemark(&["diff", &small, &large, "--threshold", "3", "--at", "200"]);
     let told = String::from_utf8(output.stdout).unwrap();
-    let sentence = "Beyond the threshold (differs by more than 3 %): memory touched";
+    let sentence = "Beyond the threshold (differs by more than 3 %): memory touched; pages of";
     assert!(told.contains(sentence), "{told}");
 }
 

@@ -235,12 +235,18 @@ fn verdict(record: &DiffRecord, threshold: Threshold) -> String {
         false => format!("differs by more than {percent} %"),
     };
     let measures = record.measures.iter().filter(|measure| measure.is_beyond);
-    let measures = measures.map(|measure| label(measure, record));
+    let (memory, others): (Vec<&Measure>, Vec<&Measure>) =
+        measures.partition(|measure| measure.group == Group::Memory);
+    let measures =
+        |of: Vec<&Measure>| -> Vec<String> { of.into_iter().map(|it| label(it, record)).collect() };
     let regions = record.regions.iter().filter(|region| region.is_beyond);
     let regions = regions.map(|region| format!("pages of {}", region_name(&region.name)));
     let processes = record.processes.iter().filter(|process| process.is_beyond);
     let processes = processes.map(|it| format!("pages of process {}", it.label(record)));
-    let beyond: Vec<String> = measures.chain(regions).chain(processes).collect();
+    // Where the memory is comes before what it leads to.
+    let mut beyond = measures(memory);
+    beyond.extend(regions.chain(processes));
+    beyond.extend(measures(others));
     if beyond.is_empty() {
         return format!("Within the threshold: nothing {bound}.");
     }
