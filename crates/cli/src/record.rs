@@ -92,7 +92,8 @@ pub struct Arguments {
     /// fewer pages are watched then)
     #[arg(long, value_name = "TIME", requires = "live")]
     window: Option<String>,
-    /// With --live, how much memory each process has room for before it gets slower; without it 1G
+    /// With --live, how much memory each process has room for before it gets slower; without it as
+    /// much as the machine has
     #[arg(long, value_name = "SIZE", requires = "live")]
     memory: Option<String>,
     /// Run the program by itself first, to know how long it takes, on which answers to how much

@@ -274,7 +274,7 @@ fn a_threshold_decides_the_status() {
     assert_eq!(sized("0%", &small, &small), 0);
     let output = tidemark(&["diff", &small, &large, "--threshold", "3", "--at", "200"]);
     let told = String::from_utf8(output.stdout).unwrap();
-    let sentence = "Beyond the threshold (differs by more than 3 %): memory touched";
+    let sentence = "Beyond the threshold (differs by more than 3 %): memory touched; pages of";
     assert!(told.contains(sentence), "{told}");
 }
 
@@ -306,6 +306,143 @@ fn a_page_and_csv_have_the_same_amounts() {
         &["diff", &before, &after, "--html", &before],
         &["is the same file"],
     );
+}
+
+/// Writes a trace of a shell, and of a child of it for each of the `children`: a program, and the
+/// pages of its heap that it walks through twice.
+fn several(folder: &Folder, name: &str, children: &[(&str, u64)]) -> String {
+    let header = Header {
+        page_bytes: 4096,
+        granularity: Granularity::Exact,
+        time: TimeUnit::Instructions,
+        source: "test".into(),
+        command: vec!["sh".into(), "build".into()],
+        speed: None,
+    };
+    let path = folder.path(&format!("{name}.tide"));
+    let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
+    let mut put = |process: u32, parent: u32, program: &str, pages: u64| {
+        let start = Event::Start {
+            pid: 100 + process,
+            parent,
+            program: program.into(),
+        };
+        let events = [start, map(HEAP, 1 << 16, "[heap]")].map(|event| Placed {
+            after: 0,
+            time: 0,
+            event,
+        });
+        let mut block = Block {
+            process,
+            events: events.into(),
+            ..Block::default()
+        };
+        let walked = (0..pages).chain(0..pages);
+        walked.for_each(|page| block.push(HEAP + page, Kinds::LOAD, 10));
+        writer.write(&block).unwrap();
+    };
+    put(0, 0, "/bin/sh", 10);
+    for (place, (program, pages)) in children.iter().enumerate() {
+        put(place as u32 + 1, 100, program, *pages);
+    }
+    writer.finish().unwrap();
+    path
+}
+
+/// The traces of two builds, the second of which has a compiler that takes more.
+fn two_builds(folder: &Folder) -> (String, String) {
+    let build = |name: &str, first, second| {
+        let children = [("/bin/cc1", first), ("/bin/as", 40), ("/bin/cc1", second)];
+        several(folder, name, &children)
+    };
+    (build("a", 100, 60), build("b", 104, 660))
+}
+
+#[test]
+fn the_process_that_grew_is_named_with_its_part() {
+    let folder = Folder::new("diff-processes");
+    let (before, after) = two_builds(&folder);
+    let arguments = ["diff", &before, &after, "--at", "50,1000", "--json"];
+    let record: Value = serde_json::from_str(&text(&arguments)).unwrap();
+    let processes = record["processes"].as_array().unwrap();
+    let told = |process: &Value| {
+        let pages = |side: &str| process[side]["pages"].as_u64().unwrap();
+        let name = process["name"].as_str().unwrap().to_owned();
+        (
+            name,
+            process["nth"].as_u64().unwrap(),
+            pages("before"),
+            pages("after"),
+        )
+    };
+    let found: Vec<_> = processes.iter().map(told).collect();
+    let expected = [
+        ("cc1", 2, 60, 660),
+        ("cc1", 1, 100, 104),
+        ("as", 1, 40, 40),
+        ("sh", 1, 10, 10),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|it| (it.0.to_owned(), it.1, it.2, it.3))
+    );
+    let grown = &processes[0]["after"];
+    assert_eq!(grown["pid"], 103);
+    assert_eq!(grown["program"], "/bin/cc1");
+    assert_eq!(
+        (&grown["references"], &grown["time"]),
+        (&json!(1320), &json!(13200))
+    );
+    // In 50 pages each walk of 660 misses anew; in 1000 the second one does not. The first 10 pages
+    // are those of the shell, which it forked with, and which `as` has left in memory.
+    assert_eq!(grown["misses"], json!([1310, 650]));
+}
+
+#[test]
+fn processes_stand_in_text_csv_and_on_the_page() {
+    let folder = Folder::new("diff-forms-of-processes");
+    let (before, after) = two_builds(&folder);
+    let with = |option: &str| text(&["diff", &before, &after, option]);
+    let text = text(&["diff", &before, &after, "--at", "1000", "--width=200"]);
+    for part in [
+        "Process cc1 #2 grew from 60 to 660 pages (× 11), and explains 99 % of the growth of all",
+        ", all of that in [heap], and 99 % of it in process cc1 #2.",
+        "\n cc1 #2     60 → 660 ",
+        "Processes that are the same in both: 2.",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    let csv = with("--csv");
+    assert!(
+        csv.contains("\nprocess,cc1 #2,,instructions,1200,13200,1000\n"),
+        "{csv}"
+    );
+    let page = folder.path("page.html");
+    with(&format!("--html={page}"));
+    let html = std::fs::read_to_string(&page).unwrap();
+    for part in [
+        "<h2>Processes</h2>",
+        "Process cc1 #2 grew",
+        "<td>60 → 660</td>",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_process_is_judged_and_can_be_compared_alone() {
+    let folder = Folder::new("diff-judged-processes");
+    let (before, after) = two_builds(&folder);
+    let output = tidemark(&["diff", &before, &after, "--threshold", "+5%", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // The other compiler grew by 4 pages of 210.
+    let judged = [0, 1].map(|place| record["processes"][place]["is_beyond"] == true);
+    assert_eq!(judged, [true, false]);
+    // One of them alone is compared as a program of one process is.
+    let alone = ["diff", &before, &after, "--process", "3", "--json"];
+    let record: Value = serde_json::from_str(&text(&alone)).unwrap();
+    assert!(record.get("processes").is_none());
 }
 
 #[test]

@@ -30,13 +30,15 @@ pub fn drawing(record: &DiffRecord, screen: Screen) -> String {
     let rows = tables::measures(record);
     let table = text::folded(&tables::MEASURES, &rows, 1, 1, width);
     told.push_str(&format!("\n{table}\n"));
-    let (columns, rows, left_out) = tables::regions(record);
-    if !rows.is_empty() {
-        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let table = text::folded(&columns, &rows, 1, 1, width);
-        told.push_str(&format!("\n{table}\n"));
+    for listed in [tables::processes(record), tables::regions(record)] {
+        if !listed.rows.is_empty() {
+            let columns: Vec<&str> = listed.columns.iter().map(String::as_str).collect();
+            let table = text::folded(&columns, &listed.rows, 1, 1, width);
+            told.push_str(&format!("\n{table}\n"));
+        }
+        let left_out = listed.left_out;
+        told.push_str(&left_out.map_or(String::new(), |line| format!("{line}\n")));
     }
-    told.push_str(&left_out.map_or(String::new(), |line| format!("{line}\n")));
     for note in &record.notes {
         told.push_str(&wrapped(&format!("note: {note}"), screen.columns));
     }

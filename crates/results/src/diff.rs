@@ -2,8 +2,9 @@
 //!
 //! Each side is a [`Portrait`]: its amounts, its regions and its curves. Traces are portrayed by
 //! the lab, [records] here. A [`DiffRecord`] matches the two: amounts by group, name and
-//! place, regions by [what they hold](regions).
+//! place, regions by [what they hold](regions), processes by [what they run](processes).
 
+mod processes;
 pub mod records;
 mod regions;
 
@@ -11,8 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::curve::Point;
 use crate::analysis::{TimeUnit, TraceFacts, csv_field, csv_option, from_json, is_false, to_json};
-
-use regions::matched;
 
 /// The name and version of the record's layout.
 pub const SCHEMA: &str = "tidemark.diff.v1";
@@ -36,6 +35,9 @@ pub struct DiffRecord {
     pub sizes: Vec<u64>,
     /// The regions: those whose touched pages differ most come first.
     pub regions: Vec<RegionChange>,
+    /// The processes, where an input has several: those whose touched pages differ most come first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessChange>,
     /// Misses by memory of both sides, for pictures.
     pub curves: Vec<CurvePair>,
     /// The bound that was given, if one was.
@@ -168,6 +170,43 @@ pub struct RegionUse {
     pub misses: Vec<u64>,
 }
 
+/// A process on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessChange {
+    /// The program that it runs, without folders: that of the second input, or of the first where
+    /// it is gone.
+    pub name: String,
+    /// Its number among the processes of that name on its side, from 1.
+    pub nth: u32,
+    /// Its use of memory in the first input; null where it is new.
+    pub before: Option<ProcessUse>,
+    /// Its use in the second; null where it is gone.
+    pub after: Option<ProcessUse>,
+    /// True if its pages differ by more than the threshold, as a share of all pages before.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_beyond: bool,
+}
+
+/// The use that a process makes of memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessUse {
+    /// Its number in the trace.
+    pub process: u32,
+    /// Its number in the system, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The last program that it ran; empty where the trace tells none.
+    pub program: String,
+    /// Pages touched, those included that other processes touch, too.
+    pub pages: u64,
+    /// References on record.
+    pub references: u64,
+    /// Its virtual time.
+    pub time: u64,
+    /// Misses of its references under LRU, with all processes together in each of the sizes.
+    pub misses: Vec<u64>,
+}
+
 /// One policy's misses by memory on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CurvePair {
@@ -199,6 +238,8 @@ pub struct Portrait {
     pub sizes: Vec<u64>,
     /// Its regions.
     pub regions: Vec<RegionUse>,
+    /// Its processes, in the order of the trace.
+    pub processes: Vec<ProcessUse>,
     /// Its misses by memory: policy and points.
     pub curves: Vec<(String, Vec<Point>)>,
     /// Remarks.
@@ -253,7 +294,8 @@ impl DiffRecord {
             after: after.subject,
             measures: paired(&before.amounts, &after.amounts),
             sizes: after.sizes,
-            regions: matched(before.regions, after.regions),
+            regions: regions::matched(before.regions, after.regions),
+            processes: processes::matched(before.processes, after.processes),
             curves: curves(before.curves, after.curves),
             threshold,
             notes,
@@ -277,7 +319,7 @@ impl DiffRecord {
         from_json(text, SCHEMA)
     }
 
-    /// All amounts, a line each, and behind them those of regions.
+    /// All amounts, a line each, and behind them those of regions and of processes.
     pub fn to_csv(&self) -> String {
         let mut text = String::from("group,name,at,unit,before,after,difference_percent\n");
         let mut line = |group: &str, name: &str, at: Option<u64>, unit: &str, both: Both| {
@@ -305,13 +347,39 @@ impl DiffRecord {
                 line("region", name, Some(*size), "misses", both);
             }
         }
+        let time = self
+            .after
+            .trace
+            .as_ref()
+            .map(|trace| Unit::from(trace.time_unit));
+        for process in &self.processes {
+            let both = |of: fn(&ProcessUse) -> u64| process.both(of);
+            let name = &process.label(self);
+            line("process", name, None, "pages", both(|it| it.pages));
+            line(
+                "process",
+                name,
+                None,
+                "references",
+                both(|it| it.references),
+            );
+            // Where time counts references it tells no more than they do.
+            if let Some(unit) = time.filter(|unit| *unit != Unit::References) {
+                line("process", name, None, &word(&unit), both(|it| it.time));
+            }
+            for (place, size) in self.sizes.iter().enumerate() {
+                let both = process.both(|it| it.misses.get(place).copied().unwrap_or(0));
+                line("process", name, Some(*size), "misses", both);
+            }
+        }
         text
     }
 
     /// True if anything differs by more than the threshold.
     pub fn is_beyond(&self) -> bool {
         let regions = self.regions.iter().any(|region| region.is_beyond);
-        regions || self.measures.iter().any(|measure| measure.is_beyond)
+        let processes = self.processes.iter().any(|process| process.is_beyond);
+        regions || processes || self.measures.iter().any(|measure| measure.is_beyond)
     }
 
     /// The size of a page, where the inputs have one.
@@ -331,6 +399,11 @@ impl DiffRecord {
             let both = (Some(before as f64), Some(after as f64));
             region.is_beyond = threshold.is_beyond(both, Some(whole as f64));
         }
+        for process in &mut self.processes {
+            let (before, after) = process.pages();
+            let both = (Some(before as f64), Some(after as f64));
+            process.is_beyond = threshold.is_beyond(both, Some(whole as f64));
+        }
     }
 }
 
@@ -341,9 +414,11 @@ impl Portrait {
         let misses = |amount: &Amount| amount.group == Group::Misses;
         self.amounts
             .retain(|amount| !misses(amount) || amount.at.as_ref().is_none_or(is_kept));
-        for region in &mut self.regions {
+        let regions = self.regions.iter_mut().map(|it| &mut it.misses);
+        let processes = self.processes.iter_mut().map(|it| &mut it.misses);
+        for misses in regions.chain(processes) {
             let mut own = self.sizes.iter();
-            region.misses.retain(|_| own.next().is_some_and(is_kept));
+            misses.retain(|_| own.next().is_some_and(is_kept));
         }
         self.sizes.retain(is_kept);
     }
@@ -381,6 +456,29 @@ impl RegionChange {
 
     fn before(&self) -> Option<u64> {
         self.before.as_ref().map(|it| it.pages)
+    }
+}
+
+impl ProcessChange {
+    /// The pages touched before and after; 0 where the process was not there.
+    pub fn pages(&self) -> (u64, u64) {
+        let pages = |side: &Option<ProcessUse>| side.as_ref().map_or(0, |it| it.pages);
+        (pages(&self.before), pages(&self.after))
+    }
+
+    /// An amount of the process on both sides; none where the process was not there.
+    pub fn both(&self, of: impl Fn(&ProcessUse) -> u64) -> (Option<f64>, Option<f64>) {
+        let of = |side: &Option<ProcessUse>| side.as_ref().map(|it| of(it) as f64);
+        (of(&self.before), of(&self.after))
+    }
+
+    /// Its name, with its number where there are several of that name in `record`.
+    pub fn label(&self, record: &DiffRecord) -> String {
+        let is_alike = |it: &&ProcessChange| it.name == self.name;
+        match record.processes.iter().filter(is_alike).count() {
+            0 | 1 => self.name.clone(),
+            _ => format!("{} #{}", self.name, self.nth),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use tidemark_supervisor::loading;
 use tidemark_supervisor::program::{self, Obstacle, plain};
 use tidemark_supervisor::recorded::{self, Members, Tally};
 use tidemark_supervisor::recorder::{ask_end, end_of};
+use tidemark_supervisor::room::physical_memory_bytes;
 use tidemark_supervisor::{host, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
@@ -37,8 +38,8 @@ use crate::output::say;
 const WINDOW_NS: u64 = 100_000_000;
 /// ... and the longest.
 const WINDOW_NS_MOST: u64 = 3_600_000_000_000;
-/// Room where none is asked for. Tables are made for it in each process: 25 ms for a gibibyte.
-const ROOM: &str = "1G";
+/// The least room where none is asked for.
+const ROOM_BYTES: u64 = 1 << 30;
 /// The least room a process can be recorded in.
 const ROOM_BYTES_MIN: u64 = 4 << 20;
 const ROOM_BYTES_MAX: u64 = 8 << 40;
@@ -175,6 +176,19 @@ fn find_windows(arguments: &Arguments) -> Result<Windows, Refusal> {
     })
 }
 
+/// The room for each process on a machine of so much memory. Where none is asked for, it is all of
+/// that: what fits in memory by itself is to fit here. Room that is not used takes nothing.
+fn find_room(asked: Option<&str>, machine_bytes: u64) -> Result<u64, Refusal> {
+    let Some(asked) = asked else {
+        return Ok(machine_bytes.clamp(ROOM_BYTES, ROOM_BYTES_MAX));
+    };
+    let room_bytes = quantity::parse("--memory", asked)?;
+    if !(ROOM_BYTES_MIN..=ROOM_BYTES_MAX).contains(&room_bytes) {
+        refuse!("`--memory {asked}`: takes 4M to 8T");
+    }
+    Ok(room_bytes)
+}
+
 impl Plan {
     fn new(arguments: &Arguments) -> Result<Plan, Refusal> {
         let windows = find_windows(arguments)?;
@@ -185,11 +199,7 @@ impl Plan {
                 arguments.granularity
             );
         }
-        let room = arguments.memory.as_deref().unwrap_or(ROOM);
-        let room_bytes = quantity::parse("--memory", room)?;
-        if !(ROOM_BYTES_MIN..=ROOM_BYTES_MAX).contains(&room_bytes) {
-            refuse!("`--memory {room}`: takes 4M to 8T");
-        }
+        let room_bytes = find_room(arguments.memory.as_deref(), physical_memory_bytes())?;
         let name = &arguments.program[0];
         let program = program::find(name)?;
         match program::find_obstacle(&program) {
@@ -249,5 +259,20 @@ impl Plan {
             command: super::words_of(arguments),
             speed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_fits_in_the_machine_has_room_unless_less_is_asked_for() {
+        // A program of 1 GiB takes a little more than that.
+        assert_eq!(find_room(None, 24 << 30).unwrap(), 24 << 30);
+        assert_eq!(find_room(None, 512 << 20).unwrap(), 1 << 30);
+        assert_eq!(find_room(Some("64M"), 24 << 30).unwrap(), 64 << 20);
+        let told = find_room(Some("1M"), 24 << 30).unwrap_err().to_string();
+        assert!(told.contains("takes 4M to 8T"), "{told}");
     }
 }

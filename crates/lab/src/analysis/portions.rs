@@ -1,24 +1,30 @@
-//! The parts that regions have in a program's references, pages and misses under LRU.
+//! The parts that regions and processes have in references, pages and misses under LRU.
 //!
 //! A [`Portioner`] takes the blocks of a trace one by one. It follows one LRU stack of the whole
 //! program, as the [curve](super::stack) does, and counts each reference for what is mapped where
 //! it goes: so the misses of all regions add up to those of the program, in every size. Regions of
-//! one label are one, in whichever process; a page counts where it was touched first.
+//! one label are one, in whichever process; a page counts where it was touched first. A reference
+//! counts for its process, too.
 //!
 //! # Bounds
-//! Memory: 24 bytes a page, and what the address spaces take. A reference costs a walk of the
+//! Memory: 28 bytes a page, as much again for each process that has a page in common with others,
+//! and what the address spaces take. A reference costs a walk of the
 //! stack, and two ordered maps where mappings have changed since its page was used.
+
+mod processes;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use tidemark_results::diff::RegionUse;
+use tidemark_results::diff::{ProcessUse, RegionUse};
 use tidemark_trace::{Block, Header};
 
 use super::map::UNNAMED;
 use super::map::places::{Place, Places};
 use super::references::{Choice, Columns, Loading};
 use super::stack::Stack;
+
+use processes::Processes;
 
 /// Counts the parts of regions in the blocks it is given.
 pub struct Portioner {
@@ -33,6 +39,15 @@ pub struct Portioner {
     portion_of: HashMap<Place, u32>,
     /// For each page, the generation of the mappings in which it was found last, and its portion.
     found: Vec<(u64, u32)>,
+    processes: Processes,
+}
+
+/// The parts of all references that were counted.
+pub struct Portions {
+    /// Those of all labels that were used, most pages first.
+    pub regions: Vec<RegionUse>,
+    /// Those of processes, in the order of the trace.
+    pub processes: Vec<ProcessUse>,
 }
 
 impl Portioner {
@@ -49,17 +64,20 @@ impl Portioner {
             portions: vec![],
             portion_of: HashMap::new(),
             found: vec![],
+            processes: Processes::default(),
         }
     }
 
     /// Takes in the next block of the trace.
     pub fn take(&mut self, block: &Block) {
         self.loading.take(block);
+        self.processes.take(block);
         let mut columns = std::mem::take(&mut self.columns);
         self.loading.hand_over(&mut columns);
         if let Some(last) = self.loading.page_count().checked_sub(1) {
             self.stack.make_room(last);
             self.found.resize(last as usize + 1, (0, 0));
+            self.processes.make_room(last);
         }
         for (stretch, event) in block.stretches() {
             self.count(block, &columns, stretch);
@@ -71,8 +89,8 @@ impl Portioner {
         self.columns = columns;
     }
 
-    /// The parts of all labels that were used, most pages first.
-    pub fn finish(self) -> Vec<RegionUse> {
+    /// The parts of all that was taken in.
+    pub fn finish(self) -> Portions {
         let mut by_label: BTreeMap<String, RegionUse> = BTreeMap::new();
         for portion in self.portions {
             let sum = by_label.entry(portion.label.clone()).or_insert(RegionUse {
@@ -89,12 +107,19 @@ impl Portioner {
         }
         let mut regions: Vec<RegionUse> = by_label.into_values().collect();
         regions.sort_by_key(|region| std::cmp::Reverse(region.pages));
-        regions
+        Portions {
+            regions,
+            processes: self.processes.finish(self.sizes.len()),
+        }
     }
 
     /// Counts a stretch of the references of the block.
     fn count(&mut self, block: &Block, columns: &Columns, stretch: Range<usize>) {
         let generation = self.places.generation();
+        let mut own = ProcessUse {
+            misses: vec![0; self.sizes.len()],
+            ..ProcessUse::default()
+        };
         let departures = &columns.departures;
         let first = self.handed + stretch.start as u64;
         let mut departed = departures.partition_point(|departure| departure.before < first);
@@ -119,10 +144,16 @@ impl Portioner {
             let portion = &mut self.portions[portion as usize];
             portion.references += 1;
             portion.pages += u64::from(depth.is_none());
-            for (misses, size) in portion.misses.iter_mut().zip(&self.sizes) {
-                *misses += u64::from(depth.is_none_or(|depth| depth > *size));
+            own.references += 1;
+            own.pages += u64::from(self.processes.is_new(block.process, page));
+            let both = portion.misses.iter_mut().zip(&mut own.misses);
+            for ((misses, own), size) in both.zip(&self.sizes) {
+                let is_miss = u64::from(depth.is_none_or(|depth| depth > *size));
+                *misses += is_miss;
+                *own += is_miss;
             }
         }
+        self.processes.add(block.process, &own);
     }
 
     /// The portion that a page of a process belongs to, found or made.
@@ -158,7 +189,7 @@ mod tests {
     fn portions(blocks: &[Block], processes: usize, sizes: &[u64]) -> Vec<RegionUse> {
         let mut portioner = Portioner::new(&header(), processes, sizes);
         blocks.iter().for_each(|block| portioner.take(block));
-        portioner.finish()
+        portioner.finish().regions
     }
 
     #[test]
@@ -227,5 +258,57 @@ mod tests {
         }
         let pages: u64 = found.iter().map(|it| it.pages).sum();
         assert_eq!(pages, u64::from(references.page_count));
+    }
+
+    #[test]
+    fn each_process_has_its_own_references_pages_time_and_misses() {
+        // Both have a page of one file, which is one page in memory; the rest is each one's own.
+        let blocks = [
+            block(
+                0,
+                &[1, 50, 1, 50],
+                vec![(0, start(7, 0)), (0, map(50, 1, "/lib/x"))],
+            ),
+            block(
+                1,
+                &[50, 2, 3],
+                vec![(0, start(8, 7)), (0, map(50, 1, "/lib/x"))],
+            ),
+            block(
+                0,
+                &[50, 1],
+                vec![(
+                    1,
+                    Event::Exec {
+                        program: "/bin/y".into(),
+                    },
+                )],
+            ),
+        ];
+        let mut portioner = Portioner::new(&header(), 2, &[1, 100]);
+        blocks.iter().for_each(|block| portioner.take(block));
+        let found = portioner.finish();
+        let told: Vec<_> = found
+            .processes
+            .iter()
+            .map(|it| {
+                (
+                    it.pid,
+                    it.program.as_str(),
+                    it.pages,
+                    it.references,
+                    it.time,
+                )
+            })
+            .collect();
+        // After it executed another program the first has a page of its own again.
+        assert_eq!(
+            told,
+            [(Some(7), "/bin/y", 3, 6, 6), (Some(8), "/bin/x", 3, 3, 3)]
+        );
+        let misses: Vec<&[u64]> = found.processes.iter().map(|it| &it.misses[..]).collect();
+        assert_eq!(misses, [&[6, 3], &[2, 2]]);
+        let sum: u64 = found.regions.iter().map(|it| it.misses[0]).sum();
+        assert_eq!(sum, 8);
     }
 }

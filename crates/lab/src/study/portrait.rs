@@ -5,7 +5,7 @@
 
 use tidemark_results::analysis::curve::Point;
 use tidemark_results::diff::records::amounts_of;
-use tidemark_results::diff::{Amount, Group, Portrait, RegionUse, Subject, Unit};
+use tidemark_results::diff::{Amount, Group, Portrait, Subject, Unit};
 use tidemark_trace::Error;
 
 use super::curves::SPREAD;
@@ -13,7 +13,7 @@ use super::passing::{Passing, WorkingSets};
 use super::points::{spread, stack_points};
 use super::policies::Named;
 use super::{Progress, Study, Wanted};
-use crate::analysis::portions::Portioner;
+use crate::analysis::portions::{Portioner, Portions};
 
 /// The optimum of so many references is counted beside LRU: it takes some seconds.
 const OPTIMUM_MOST: u64 = 32 << 20;
@@ -83,16 +83,20 @@ impl Study {
             progress("phases", 0.6);
             portrait.amounts.extend(self.phase_amounts());
         }
-        portrait.regions = self.regions(sizes, progress)?;
+        let portions = self.portions(sizes, progress)?;
+        portrait.regions = portions.regions;
+        portrait.processes = portions.processes;
         Ok(portrait)
     }
 
-    /// The use that the program makes of each region, with its misses in memory of these `sizes`:
-    /// one pass through the trace.
-    fn regions(&self, sizes: &[u64], progress: &mut Progress<'_>) -> Result<Vec<RegionUse>, Error> {
+    /// The use that the program makes of each region, and that each process makes of memory, with
+    /// misses in memory of these `sizes`: one pass through the trace.
+    fn portions(&self, sizes: &[u64], progress: &mut Progress<'_>) -> Result<Portions, Error> {
         let processes = self.facts.processes as usize;
         let mut portioner = Portioner::new(self.blocks.header(), processes, sizes);
-        self.each_block("regions", progress, |block| portioner.take(block))?;
+        self.each_block("regions and processes", progress, |block| {
+            portioner.take(block)
+        })?;
         Ok(portioner.finish())
     }
 

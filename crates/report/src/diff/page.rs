@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tidemark_results::analysis::curve::Point;
 use tidemark_results::diff::DiffRecord;
 
+use super::tables::Listed;
 use super::{sentences, tables};
 use crate::page::payload::pack;
 use crate::page::tables::table;
@@ -35,6 +36,7 @@ pub fn page(record: &DiffRecord) -> String {
             table(&tables::MEASURES, tables::measures(record).into_iter()),
         ),
         ("curves", curves(record)),
+        ("processes", processes(record)),
         ("regions", regions(record)),
         ("version", escaped(&record.tidemark)),
     ];
@@ -64,19 +66,32 @@ fn curves(record: &DiffRecord) -> String {
 }
 
 fn regions(record: &DiffRecord) -> String {
-    let (columns, rows, left_out) = tables::regions(record);
-    if record.regions.is_empty() {
-        return String::new();
+    let about = "Pages that were touched, references, and misses under LRU, by what is mapped \
+                 there. Regions are the same if they have one name.";
+    match record.regions.is_empty() {
+        true => String::new(),
+        false => section("regions", "Regions", about, &tables::regions(record)),
     }
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    let left_out = left_out.map_or(String::new(), |line| {
-        format!("<p class=\"note\">{}</p>", escaped(&line))
-    });
+}
+
+fn processes(record: &DiffRecord) -> String {
+    let about = "Pages that each touched, references, and misses under LRU of all together. \
+                 Processes are the same that run programs of one name, in their order.";
+    match record.processes.is_empty() {
+        true => String::new(),
+        false => section("processes", "Processes", about, &tables::processes(record)),
+    }
+}
+
+fn section(id: &str, title: &str, about: &str, listed: &Listed) -> String {
+    let columns: Vec<&str> = listed.columns.iter().map(String::as_str).collect();
+    let left_out = listed.left_out.iter();
+    let left_out = left_out.map(|line| format!("<p class=\"note\">{}</p>", escaped(line)));
+    let left_out: String = left_out.collect();
     format!(
-        "<section id=\"regions\">\n<h2>Regions</h2>\n<p class=\"about\">Pages that were touched, \
-         references, and misses under LRU, by what is mapped there. Regions are the same if they \
-         have one name.</p>\n{}{left_out}\n</section>",
-        table(&columns, rows.into_iter())
+        "<section id=\"{id}\">\n<h2>{title}</h2>\n<p class=\"about\">{about}</p>\n\
+         {}{left_out}\n</section>",
+        table(&columns, listed.rows.iter().cloned())
     )
 }
 

@@ -1,7 +1,8 @@
 //! The tables of a comparison: the same on a page and in a terminal.
 
 use tidemark_results::diff::{
-    DiffRecord, Group, Measure, RegionChange, RegionUse, Unit, difference,
+    DiffRecord, Group, Measure, ProcessChange, ProcessUse, RegionChange, RegionUse, Unit,
+    difference,
 };
 use tidemark_results::text;
 
@@ -9,8 +10,8 @@ use crate::{numbers, words};
 
 /// The columns of the table of amounts.
 pub(super) const MEASURES: [&str; 4] = ["", "before", "after", "difference"];
-/// The number of regions that the table lists.
-const REGIONS: usize = 20;
+/// The number of regions, and of processes, that are listed.
+const LISTED: usize = 20;
 
 /// A row for each amount.
 pub(super) fn measures(record: &DiffRecord) -> Vec<Vec<String>> {
@@ -31,48 +32,109 @@ pub(super) fn measures(record: &DiffRecord) -> Vec<Vec<String>> {
     record.measures.iter().map(row).collect()
 }
 
-/// The columns of the table of regions, a row for each that differs, and a line on the others.
-pub(super) fn regions(record: &DiffRecord) -> (Vec<String>, Vec<Vec<String>>, Option<String>) {
-    let mut columns: Vec<String> = ["region", "pages", "difference", "references"]
+/// A table of what differs most, and a line on what it leaves out.
+pub(super) struct Listed {
+    /// The names of its columns.
+    pub(super) columns: Vec<String>,
+    /// A row for each that differs.
+    pub(super) rows: Vec<Vec<String>>,
+    /// The line, if anything is left out.
+    pub(super) left_out: Option<String>,
+}
+
+/// A row of a list before it is words: pages, references, and misses in the size shown.
+struct Row {
+    name: String,
+    pages: Both,
+    references: Both,
+    misses: Both,
+    is_beyond: bool,
+    differs: bool,
+}
+
+/// An amount before and after.
+type Both = (Option<f64>, Option<f64>);
+
+/// The table of regions.
+pub(super) fn regions(record: &DiffRecord) -> Listed {
+    let place = size_shown(record);
+    let misses = |it: &RegionUse| it.misses.get(place).copied().unwrap_or(0);
+    let row = |region: &RegionChange| Row {
+        name: region_name(&region.name),
+        pages: region.both(|it| it.pages),
+        references: region.both(|it| it.references),
+        misses: region.both(misses),
+        is_beyond: region.is_beyond,
+        differs: region.before != region.after,
+    };
+    let rows = record.regions.iter().map(row);
+    listed(record, ["region", "Regions"], rows.collect())
+}
+
+/// The table of processes.
+pub(super) fn processes(record: &DiffRecord) -> Listed {
+    let place = size_shown(record);
+    let misses = |it: &ProcessUse| it.misses.get(place).copied().unwrap_or(0);
+    let row = |process: &ProcessChange| {
+        let row = Row {
+            name: process.label(record),
+            pages: process.both(|it| it.pages),
+            references: process.both(|it| it.references),
+            misses: process.both(misses),
+            is_beyond: process.is_beyond,
+            differs: true,
+        };
+        let differs = [row.pages, row.references, row.misses]
+            .iter()
+            .any(|it| it.0 != it.1);
+        Row { differs, ..row }
+    };
+    let rows = record.processes.iter().map(row);
+    listed(record, ["process", "Processes"], rows.collect())
+}
+
+/// The place of the size whose misses lists show. One size tells enough there; the record has all.
+fn size_shown(record: &DiffRecord) -> usize {
+    record.sizes.len() / 2
+}
+
+/// The table of these rows, which are one of those things, and several of them.
+fn listed(record: &DiffRecord, [one, several]: [&str; 2], all: Vec<Row>) -> Listed {
+    let mut columns: Vec<String> = [one, "pages", "difference", "references"]
         .map(Into::into)
         .into();
-    // One size tells enough here; the record has all.
-    let place = record.sizes.len() / 2;
-    let size = record.sizes.get(place);
+    let size = record.sizes.get(size_shown(record));
     columns.extend(size.map(|size| {
         let memory = text::bytes(size * record.page_bytes());
         format!("misses in {memory}")
     }));
-    let differs = |region: &&RegionChange| region.before != region.after;
-    let shown = record.regions.iter().filter(differs).take(REGIONS);
-    let rows = shown.map(|region| {
-        let pages = region.both(|it| it.pages);
-        let mark = if region.is_beyond { " !" } else { "" };
-        let misses = |it: &RegionUse| it.misses.get(place).copied().unwrap_or(0);
-        let mut row = vec![
-            region_name(&region.name),
-            counts(pages),
-            format!("{}{mark}", change(difference(pages))),
-            counts(region.both(|it| it.references)),
+    let shown = all.iter().filter(|row| row.differs).take(LISTED);
+    let rows = shown.map(|row| {
+        let mark = if row.is_beyond { " !" } else { "" };
+        let mut cells = vec![
+            row.name.clone(),
+            counts(row.pages),
+            format!("{}{mark}", change(difference(row.pages))),
+            counts(row.references),
         ];
-        row.extend(size.map(|_| counts(region.both(misses))));
-        row
+        cells.extend(size.map(|_| counts(row.misses)));
+        cells
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    let rest = record.regions.len() - rows.len();
-    let same = record
-        .regions
-        .iter()
-        .filter(|region| !differs(region))
-        .count();
+    let rest = all.len() - rows.len();
+    let same = all.iter().filter(|row| !row.differs).count();
     let left_out = match (rest, rest - same) {
         (0, _) => None,
-        (_, 0) => Some(format!("Regions that are the same in both: {same}.")),
+        (_, 0) => Some(format!("{several} that are the same in both: {same}.")),
         (_, more) => Some(format!(
-            "Regions that differ less: {more}; that are the same: {same}."
+            "{several} that differ less: {more}; that are the same: {same}."
         )),
     };
-    (columns, rows, left_out)
+    Listed {
+        columns,
+        rows,
+        left_out,
+    }
 }
 
 /// The name of an amount.
@@ -146,7 +208,7 @@ pub(super) fn change(share: Option<f64>) -> String {
 }
 
 /// A count on both sides.
-fn counts((before, after): (Option<f64>, Option<f64>)) -> String {
+fn counts((before, after): Both) -> String {
     let count = |side: Option<f64>| side.map_or("–".into(), |it| text::count(it as u64));
     match before == after {
         true => count(before),

@@ -7,6 +7,7 @@ mod sample;
 use std::path::{Path, PathBuf};
 
 use devtools::Browser;
+use tidemark_report::diff;
 use tidemark_report::experiment;
 use tidemark_report::page::page;
 use tidemark_report::replay;
@@ -227,6 +228,44 @@ fn a_page_of_replays() {
     browser.evaluate(&press("Over the optimum"));
     let found = browser.evaluate("tidemark.sweep.now.series.map((s) => s.y.join(' ')).join()");
     assert_eq!(found, "7.5 5,3.75 2.75");
+    expect_quiet(&browser);
+}
+
+#[test]
+fn a_page_of_differences() {
+    let Some(mut browser) = browser("differences") else {
+        return;
+    };
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("differences.html");
+    std::fs::write(&path, diff::page(&sample::differences::differences())).unwrap();
+    let shown = [
+        (1200, "light", false),
+        (390, "light", true),
+        (390, "dark", true),
+    ];
+    for (width, scheme, is_phone) in shown {
+        browser.show_as(width, 900, scheme, is_phone);
+        browser.open(&path, "");
+        let across = browser.evaluate("document.documentElement.scrollWidth");
+        assert!(
+            across.as_u64().unwrap() <= width.into(),
+            "{across}: wider than the window"
+        );
+        browser.screenshot(&format!("page-differences-{width}-{scheme}.png"));
+    }
+    // Both sides lie over one another: the first is dashed, and each policy has its colour.
+    let drawn = "tidemark.curves.now.series.map((s) => `${s.name} ${s.dashed} ${s.ink}`).join()";
+    assert_eq!(
+        browser.evaluate(drawn),
+        "LRU, before true --s0,LRU, after false --s0,OPT, before true --s1,OPT, after false --s1"
+    );
+    let points = "tidemark.curves.now.series.map((s) => s.x.length).join()";
+    assert_eq!(browser.evaluate(points), "16,16,16,16");
+    let rows = browser.evaluate(
+        "[...document.querySelectorAll('#processes tbody tr')].map((r) => \
+         r.cells[0].textContent).join()",
+    );
+    assert_eq!(rows, "cc1");
     expect_quiet(&browser);
 }
 

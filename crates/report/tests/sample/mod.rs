@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod differences;
+
 use tidemark_results::analysis::curve::{
     self, Curve, CurveRecord, Knee, Need, Point, RunNeed, RunNeeds, Space,
 };

@@ -100,6 +100,7 @@ pub fn of_curve(file: &str, record: &CurveRecord, sizes: &[u64]) -> Portrait {
         amounts,
         sizes: sizes.to_vec(),
         regions: vec![],
+        processes: vec![],
         curves: record.curves.iter().map(points_of).collect(),
         notes: is_interpolated.then(|| note.into()).into_iter().collect(),
     }

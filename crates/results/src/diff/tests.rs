@@ -29,6 +29,24 @@ fn portrait(regions: Vec<RegionUse>, amounts: Vec<Amount>) -> Portrait {
     }
 }
 
+fn process(number: u32, program: &str, pages: u64) -> ProcessUse {
+    ProcessUse {
+        process: number,
+        program: program.into(),
+        pages,
+        references: pages * 10,
+        misses: vec![pages * 2],
+        ..ProcessUse::default()
+    }
+}
+
+fn of_processes(processes: Vec<ProcessUse>) -> Portrait {
+    Portrait {
+        processes,
+        ..portrait(vec![], vec![])
+    }
+}
+
 fn diff(before: Portrait, after: Portrait, threshold: Option<Threshold>) -> DiffRecord {
     DiffRecord::new("0", Kind::Trace, before, after, threshold)
 }
@@ -162,4 +180,72 @@ fn a_record_survives_its_text_and_has_a_line_for_each_amount() {
             "region,\"a,b\",64,misses,8,12,50",
         ]
     );
+}
+
+#[test]
+fn processes_are_matched_by_name_and_order_and_the_first_whatever_it_runs() {
+    let before = vec![
+        process(0, "/old/make-a", 50),
+        process(1, "/bin/cc1", 100),
+        process(2, "/bin/as", 30),
+        process(3, "/bin/cc1", 200),
+        process(4, "", 1),
+    ];
+    let after = vec![
+        process(0, "/new/make-b", 51),
+        process(1, "/usr/bin/cc1", 104),
+        process(2, "/bin/cc1", 900),
+        process(3, "/bin/cc1", 20),
+        process(4, "", 1),
+    ];
+    let record = diff(of_processes(before), of_processes(after), None);
+    let found: Vec<(String, (u64, u64))> = record
+        .processes
+        .iter()
+        .map(|process| (process.label(&record), process.pages()))
+        .collect();
+    let expected = [
+        ("cc1 #2", (200, 900)),
+        ("as", (30, 0)),
+        ("cc1 #3", (0, 20)),
+        ("cc1 #1", (100, 104)),
+        ("make-b", (50, 51)),
+        ("unnamed process", (1, 1)),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(name, pages)| (name.to_owned(), pages))
+    );
+    let csv = record.to_csv();
+    assert!(csv.contains("process,cc1 #2,,pages,200,900,350\n"), "{csv}");
+    assert!(
+        csv.contains("process,cc1 #2,64,misses,400,1800,350\n"),
+        "{csv}"
+    );
+}
+
+#[test]
+fn one_process_on_each_side_is_the_whole_and_not_listed() {
+    let side = |pages| of_processes(vec![process(0, "/bin/x", pages)]);
+    let record = diff(side(1), side(2), None);
+    assert!(record.processes.is_empty());
+    assert!(!record.to_json().contains("\"processes\""));
+    let several = of_processes(vec![process(0, "/bin/x", 2), process(1, "/bin/y", 7)]);
+    assert_eq!(diff(side(1), several, None).processes.len(), 2);
+}
+
+#[test]
+fn a_process_is_judged_by_its_share_of_all_memory() {
+    let side = |sort, sh| {
+        let processes = vec![process(0, "/bin/sh", sh), process(1, "/bin/sort", sort)];
+        Portrait {
+            processes,
+            ..portrait(vec![region("[heap]", 100, false)], vec![])
+        }
+    };
+    assert!(!diff(side(90, 1), side(90, 2), bound(5.0, false)).is_beyond());
+    let record = diff(side(90, 1), side(96, 1), bound(5.0, true));
+    assert!(record.is_beyond());
+    assert_eq!(record.processes[0].name, "sort");
+    assert!(record.processes[0].is_beyond && !record.processes[1].is_beyond);
 }
