@@ -110,7 +110,7 @@ impl Region {
         handle.take(held)?;
         let map = || {
             let call = |what| move |error| Error::call(what, error);
-            let mapping = Mapping::anonymous(start + bytes).map_err(call("mapping a region"))?;
+            let mut mapping = Mapping::anonymous(start + bytes).map_err(call("mapping a region"))?;
             let hidden = mapping.hide_from_children();
             hidden.map_err(call("keeping a region from forked children"))?;
             let span = span(&mapping, 0..mapping.bytes());
