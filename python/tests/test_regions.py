@@ -151,6 +151,23 @@ def test_a_forked_child_has_neither_arrays_nor_engine(engine: tidemark.Engine) -
     assert (array == 5).all()
 
 
+def test_an_array_that_a_forked_child_lets_go_of_takes_nothing_of_the_child_s(
+    engine: tidemark.Engine,
+) -> None:
+    array = engine.zeros(48 * MIB, np.uint8)
+    start, end = array.ctypes.data, array.ctypes.data + array.nbytes
+    child = os.fork()
+    if child == 0:
+        # The child's own memory comes to lie where the array is not mapped.
+        own = [np.ones(24 * MIB, np.uint8) for _ in range(40)]
+        if not any(start <= other.ctypes.data < end for other in own):
+            os._exit(2)
+        del array
+        os._exit(0 if all(other.all() for other in own) else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

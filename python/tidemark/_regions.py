@@ -73,7 +73,7 @@ class Engine:
         """Makes an array of zeros. It takes no memory before it is touched.
 
         The array is a plain one: numpy, and what builds on it, works on it as it is. What numpy
-        makes of it (`a + 1`) is not limited, unless it goes to such an array (`out=`).
+        makes of it (`a + 1`) is limited within a `memory_limit`.
 
         Raises `ValueError` for elements that are Python objects, and `MemoryError` for more than
         fits in memory and swap file.
@@ -179,23 +179,34 @@ _current: ContextVar[Engine] = ContextVar("engine")
 
 @contextlib.contextmanager
 def memory_limit(
-    memory: int | str,
+    memory: int | str | Engine,
     *,
     policy: str = "tidemark",
     swap: str | os.PathLike[str] = "/var/tmp",
     swap_size: int | str = "4G",
 ) -> Iterator[Engine]:
-    """Has `tidemark.zeros`, `empty` and `open` make arrays of one `Engine` with these settings.
+    """Has the arrays that numpy makes in a `with` statement be of one `Engine` with these settings.
+
+    That is so for all that takes its memory from numpy: `a + 1`, what libraries compute in between,
+    what is read or unpickled. Arrays below 1 MiB are ordinary ones. `tidemark.zeros`, `empty` and
+    `open` make arrays of the engine, too. In place of `memory` an `Engine` can be given, whose
+    settings hold then: threads begin without a limit, and can so have that of another.
 
     Returns a context for `with`, which gives the engine. The arrays may be used for as long as they
-    live, after the `with` statement as well.
+    live, after the `with` statement as well. What does not fit in memory and swap file raises
+    `MemoryError`.
     """
-    engine = Engine(memory, policy=policy, swap=swap, swap_size=swap_size)
+    if isinstance(memory, Engine):
+        engine = memory
+    else:
+        engine = Engine(memory, policy=policy, swap=swap, swap_size=swap_size)
+    allocator = _tidemark.set_allocator(engine._engine.allocator())
     token = _current.set(engine)
     try:
         yield engine
     finally:
         _current.reset(token)
+        _tidemark.set_allocator(allocator)
 
 
 def zeros(shape: int | Sequence[int], dtype: npt.DTypeLike = float) -> npt.NDArray[Any]:

@@ -364,7 +364,7 @@ impl LiveMachine {
     }
 
     /// Leaves the frames out of forked children, which have no engine then.
-    pub fn hide_from_children(&self) -> Result<(), Errno> {
+    pub fn hide_from_children(&mut self) -> Result<(), Errno> {
         self.pool.hide_from_children()?;
         self.tip.hide_from_children()
     }

@@ -4,15 +4,19 @@
 //! The Python half names the columns and checks nothing twice. [`trace`] reads and writes files,
 //! [`events`] lists what happened in them, [`references`] loads them for the analyses, [`curve`],
 //! [`sets`] and [`phases`] run those, [`replay`] runs traces on memory systems, [`sweep`] counts
-//! the rows of sweeps, [`generate`] makes references up, [`regions`] has memory for arrays.
+//! the rows of sweeps, [`generate`] makes references up, [`regions`] has memory for arrays, and
+//! [`allocator`] for those that numpy makes, by functions that it calls: the one file with unsafe
+//! code.
 //!
 //! # Invariants
 //! 1. A column is made once and belongs to its array from then on; nobody can write to it.
 //! 2. No analysis that takes time keeps Python from running ([`pool`]), and no Python runs inside.
 //! 3. What is wrong with a file or an argument is an exception with one line ([`exceptions`]).
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+#[allow(unsafe_code)]
+mod allocator;
 mod columns;
 mod curve;
 mod events;
@@ -30,6 +34,8 @@ mod trace;
 /// The compiled half of `tidemark`.
 #[pyo3::pymodule]
 mod _tidemark {
+    #[pymodule_export]
+    use super::allocator::set_allocator;
     #[pymodule_export]
     use super::curve::{count_faults, count_misses, describe_policies, estimate_misses};
     #[pymodule_export]

@@ -5,9 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 use tidemark_regions::{Advice, Error};
 use tidemark_results::quantity;
 
+use crate::allocator;
 use crate::exceptions::of_argument;
 
 /// The engine: a limit of memory, a policy, and a swap file.
@@ -61,6 +63,12 @@ impl Engine {
         contents
             .map(Region::new)
             .map_err(|error| of_regions(&error))
+    }
+
+    /// Makes an allocator for numpy: large blocks are memory of this engine.
+    fn allocator<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let heap = self.0.heap().map_err(|error| of_regions(&error))?;
+        allocator::allocator(py, heap)
     }
 
     /// The most memory of all regions together, in bytes.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -98,8 +99,12 @@ pub(crate) struct Handle {
     thread: Option<JoinHandle<()>>,
     process: u32,
     pub(crate) memory_bytes: u64,
-    /// The bytes that regions can have beside those that there are.
+    /// The bytes that regions can have together.
+    pub(crate) left_most: u64,
+    /// Those that they can have beside those that there are.
     left: Mutex<u64>,
+    /// The bytes of heaps that are not those of a block.
+    unused: AtomicU64,
 }
 
 impl Handle {
@@ -110,7 +115,9 @@ impl Handle {
             thread: Some(thread),
             process: std::process::id(),
             memory_bytes,
+            left_most: left,
             left: Mutex::new(left),
+            unused: AtomicU64::new(0),
         }
     }
 
@@ -138,6 +145,25 @@ impl Handle {
         *lock(&self.left) += bytes;
     }
 
+    /// Notes that so many bytes of heaps are not those of a block any more.
+    pub(crate) fn add_unused(&self, bytes: u64) {
+        self.unused.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that so many of them are again, or have gone with their heap.
+    pub(crate) fn take_unused(&self, bytes: u64) {
+        self.unused.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The engine's counts.
+    pub(crate) fn count(&self) -> Result<Statistics, Error> {
+        let mut counted = self.ask(Command::Statistics)?;
+        // Heaps that come and go meanwhile are in one of the two numbers alone.
+        let unused = self.unused.load(Ordering::Relaxed);
+        counted.region_bytes = counted.region_bytes.saturating_sub(unused);
+        Ok(counted)
+    }
+
     pub(crate) fn is_forked(&self) -> bool {
         std::process::id() != self.process
     }
@@ -163,6 +189,6 @@ impl std::fmt::Debug for Handle {
 }
 
 /// A lock that no panic leaves in a state of its own.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

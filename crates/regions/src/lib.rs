@@ -50,6 +50,7 @@
 mod command;
 mod error;
 mod files;
+mod heap;
 mod region;
 mod settings;
 mod worker;
@@ -60,9 +61,10 @@ use std::sync::Arc;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::seams::policy::Sees;
 
+use crate::command::Handle;
 pub use crate::command::Statistics;
-use crate::command::{Command, Handle};
 pub use crate::error::Error;
+pub use crate::heap::Heap;
 use crate::region::Use;
 pub use crate::region::{FileRegion, Region};
 pub use crate::settings::{Builder, MEMORY_BYTES_LEAST};
@@ -121,12 +123,20 @@ impl Engine {
         Region::of_file(Arc::clone(&self.handle), path, offset, bytes, Use::Modify)
     }
 
+    /// Makes a heap: blocks of the engine's memory by address, for an allocator.
+    ///
+    /// # Errors
+    /// The kernel refuses to map or to register memory.
+    pub fn heap(&self) -> Result<Heap, Error> {
+        Heap::new(Arc::clone(&self.handle))
+    }
+
     /// The counts of the engine's work so far.
     ///
     /// # Errors
     /// In a forked child, which has no engine.
     pub fn statistics(&self) -> Result<Statistics, Error> {
-        self.handle.ask(Command::Statistics)
+        self.handle.count()
     }
 
     /// The most memory, in bytes, that the engine's regions have together.

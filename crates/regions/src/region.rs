@@ -58,6 +58,14 @@ impl Region {
         Region::map(handle, (0, bytes as usize), held, None)
     }
 
+    /// A region of at least a page for which nothing is kept: for a heap, which keeps what its
+    /// blocks may take.
+    pub(crate) fn room(handle: Arc<Handle>, bytes: u64) -> Result<Region, Error> {
+        let bytes = bytes.max(1).checked_next_multiple_of(PAGE as u64);
+        let bytes = bytes.unwrap_or(u64::MAX / 2 / PAGE as u64 * PAGE as u64);
+        Region::map(handle, (0, bytes as usize), 0, None)
+    }
+
     pub(crate) fn of_file(
         handle: Arc<Handle>,
         path: &Path,
@@ -110,7 +118,8 @@ impl Region {
         handle.take(held)?;
         let map = || {
             let call = |what| move |error| Error::call(what, error);
-            let mapping = Mapping::anonymous(start + bytes).map_err(call("mapping a region"))?;
+            let mut mapping =
+                Mapping::anonymous(start + bytes).map_err(call("mapping a region"))?;
             let hidden = mapping.hide_from_children();
             hidden.map_err(call("keeping a region from forked children"))?;
             let span = span(&mapping, 0..mapping.bytes());
@@ -175,10 +184,16 @@ impl Region {
     /// # Errors
     /// In a forked child, or if the kernel refuses to give locked memory up.
     pub fn clear(&mut self) -> Result<(), Error> {
-        let span = span(&self.mapping, 0..self.mapping.bytes());
+        self.empty(0..self.mapping.bytes())
+    }
+
+    /// The same for a range of whole pages of the mapping that nobody touches meanwhile.
+    pub(crate) fn empty(&self, range: Range<usize>) -> Result<(), Error> {
+        let Range { start, end } = range;
+        let span = span(&self.mapping, start..end);
         self.handle.ask(|reply| Command::Discard(span, reply))?;
         // What stands here is nobody's any more.
-        let dropped = self.mapping.drop_contents();
+        let dropped = self.mapping.drop_part(start, end - start);
         dropped.map_err(|error| Error::call("giving up the pages of a region", error))
     }
 

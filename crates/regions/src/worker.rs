@@ -68,7 +68,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         bytes: settings.swap_bytes,
         error,
     })?;
-    let machine = LiveMachine::with_features(frames, Features::NONE)
+    let mut machine = LiveMachine::with_features(frames, Features::NONE)
         .map_err(|error| Error::System(Trouble::Machine(error)))?;
     let hidden = machine.hide_from_children();
     hidden.map_err(call("keeping frames from forked children"))?;

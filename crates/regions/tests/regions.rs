@@ -144,6 +144,35 @@ fn what_is_dropped_leaves_room_and_what_is_too_large_is_refused() {
 }
 
 #[test]
+fn blocks_of_a_heap_are_counted_with_the_regions() {
+    let Some(engine) = engine(MIB, "tidemark") else {
+        return;
+    };
+    let region = engine.zeros(20 * MIB).unwrap();
+    let heap = engine.heap().unwrap();
+    let mib = MIB as usize;
+    let region_bytes = || engine.statistics().unwrap().region_bytes / MIB;
+    let first = heap.take(30 * mib).unwrap();
+    let second = heap.take(10 * mib - 1).unwrap();
+    assert_eq!(first % PAGE, 0);
+    assert_eq!(region_bytes(), 60);
+    assert_eq!(heap.bytes_of(second), Some(10 * mib));
+    assert!(matches!(heap.take(5 * mib), Err(Error::TooLarge { .. })));
+    assert!(engine.zeros(5 * MIB).is_err());
+    assert!(matches!(heap.take(0), Err(Error::Empty)));
+    assert!(matches!(heap.take(usize::MAX), Err(Error::TooLarge { .. })));
+    assert!(heap.stretch(second, 12 * mib) && !heap.stretch(second, 20 * mib));
+    assert!(!heap.stretch(first, 31 * mib) && heap.stretch(first, 1));
+    assert_eq!(region_bytes(), 62);
+    assert!(heap.give(first) && !heap.give(first) && !heap.give(second + PAGE));
+    assert!(!heap.give(region.address()) && !heap.give(0));
+    assert_eq!(region_bytes(), 32);
+    drop(heap);
+    assert_eq!(region_bytes(), 20);
+    assert!(engine.zeros(44 * MIB).is_ok());
+}
+
+#[test]
 fn what_is_asked_for_ahead_is_read_without_a_fault() {
     let Some(engine) = engine(2 * MIB, "mach86") else {
         return;

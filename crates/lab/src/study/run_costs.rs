@@ -7,9 +7,9 @@
 //! | [`PROCESS_NS`] | 5 ms | the same: a shell that runs `true` twenty times, for each |
 //! | [`TOUCH_NS`] | 5 us | the same: a heap that grows by 60 MB, in ample memory, for each page |
 //! | [`TOUCH_NATIVE_NS`] | 0.5 us | the same natively |
-//! | [`FAULT_IN_A_RUN`] | 5.5 | the same: a program that computes between its soft faults, over `doctor`'s fault |
-//! | [`FAULT_NS`] | 30 us | the same, where `doctor --calibrate` has measured no fault |
-//! | [`LIVE_OVER_LAB`] | 1.8 | runs of `perl` and `sqlite3` that take a tenth longer, over dense faults |
+//! | [`FAULT_IN_A_RUN`] | 5.5 | the same: a `perl` that pages much, for each fault, over `doctor`'s |
+//! | [`FAULT_NS`] | 30 us | the same, where `doctor --calibrate` has measured none |
+//! | [`LIVE_OVER_LAB`] | 1.8 | the same: a `perl` that pages little, over one that pages much |
 //! | [`ENGINE_BYTES`] | 450 KiB | `engine_bytes` of `run --stats`: six programs, a straight line |
 //! | [`ENGINE_PAGE_BYTES`] | 180 | the same, for each page of the program |
 

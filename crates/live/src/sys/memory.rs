@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
+use rustix::process::Pid;
 
 use super::maps::Area;
 use super::{Errno, PAGE, reserve};
@@ -43,6 +44,8 @@ impl Range {
 pub struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
+    /// The process that has it, if children of that do not.
+    process: Option<Pid>,
 }
 
 // SAFETY: a mapping is plain memory that no thread owns; access goes through methods that state
@@ -67,7 +70,11 @@ impl Mapping {
             .checked_next_multiple_of(PAGE)
             .ok_or(Errno::NOMEM)?;
         let start = NonNull::new(reserve::take(bytes)? as *mut u8).ok_or(Errno::NOMEM)?;
-        Ok(Mapping { start, bytes })
+        Ok(Mapping {
+            start,
+            bytes,
+            process: None,
+        })
     }
 
     /// Takes room for the first `bytes` (rounded up to pages) of a file that others map as well,
@@ -157,15 +164,17 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(offset), bytes) }
     }
 
-    /// Gives the pages of `bytes` from `offset` on back to the host.
-    pub fn drop_part(&mut self, offset: usize, bytes: usize) -> Result<(), Errno> {
+    /// Gives the pages of `bytes` from `offset` on back to the host. Only for what nobody touches
+    /// meanwhile.
+    pub fn drop_part(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
         assert!(
             offset
                 .checked_add(bytes)
                 .is_some_and(|end| end <= self.bytes)
         );
         let drop = || {
-            // SAFETY: a part of this mapping, whose contents the caller lets go of.
+            // SAFETY: a part of this mapping, whose contents the caller lets go of, and to which it
+            // knows no reference.
             unsafe {
                 let start = self.start.as_ptr().add(offset).cast();
                 rustix::mm::madvise(start, bytes, Advice::LinuxDontNeed)
@@ -192,8 +201,10 @@ impl Mapping {
         unsafe { self.start.as_ptr().add(offset).write_volatile(value) };
     }
 
-    /// Leaves the mapping out of forked children: its addresses are not mapped there.
-    pub fn hide_from_children(&self) -> Result<(), Errno> {
+    /// Leaves the mapping out of forked children: its addresses are not mapped there. What a child
+    /// maps may come to lie at them.
+    pub fn hide_from_children(&mut self) -> Result<(), Errno> {
+        self.process = Some(rustix::process::getpid());
         self.advise(Advice::LinuxDontFork)
     }
 
@@ -206,6 +217,12 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if self
+            .process
+            .is_some_and(|own| own != rustix::process::getpid())
+        {
+            return;
+        }
         // SAFETY: the piece was taken for `self`, which is the last to know it.
         unsafe { reserve::give_back(self.start(), self.bytes) };
     }

@@ -44,7 +44,7 @@ impl Pool {
     }
 
     /// Leaves the pool out of forked children.
-    pub fn hide_from_children(&self) -> Result<(), Errno> {
+    pub fn hide_from_children(&mut self) -> Result<(), Errno> {
         self.slots.hide_from_children()
     }
 
