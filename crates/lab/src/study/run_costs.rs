@@ -5,9 +5,9 @@
 //! | --- | --- | --- |
 //! | [`START_NS`] | 10 ms | `scripts/first-answer --costs`: `tidemark run -- true` less `true` |
 //! | [`PROCESS_NS`] | 5 ms | the same: a shell that runs `true` twenty times, for each |
-//! | [`TOUCH_NS`] | 5 us | the same: a heap that grows by 60 MB, in ample memory, for each page |
+//! | [`TOUCH_NS`] | 5 us | the same: a heap that grows by 60 MB, in ample memory, a page |
 //! | [`TOUCH_NATIVE_NS`] | 0.5 us | the same natively |
-//! | [`FAULT_IN_A_RUN`] | 5.5 | the same: a `perl` that pages much, for each fault, over `doctor`'s |
+//! | [`FAULT_IN_A_RUN`] | 5.5 | the same: `perl` that pages much, for each fault, over `doctor`'s |
 //! | [`FAULT_NS`] | 30 us | the same, where `doctor --calibrate` has measured none |
 //! | [`LIVE_OVER_LAB`] | 1.8 | the same: a `perl` that pages little, over one that pages much |
 //! | [`ENGINE_BYTES`] | 450 KiB | `engine_bytes` of `run --stats`: six programs, a straight line |
