@@ -491,6 +491,8 @@ impl Engine {
     /// given up the right to one): from then on the child is not managed, and uses what memory it
     /// needs.
     pub fn come_home(&mut self) -> Result<(), Trouble> {
+        // While the parent's engine has this child's open, what is missing can't be written to.
+        self.shared.process(self.record()).close_offer(None);
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
         // It may have had one before it was refused the rest. Else this fails.
         let unregister = |machine: &mut LiveMachine, start, end| {
