@@ -242,8 +242,8 @@ def watch():
         most = max(most, anonymous())
 watcher = threading.Thread(target=watch)
 watcher.start()
-with tidemark.memory_limit("32M", swap={str(tmp_path)!r}, swap_size="512M"):
-    a = np.arange(12 << 20, dtype=float)
+with tidemark.memory_limit("16M", swap={str(tmp_path)!r}, swap_size="256M"):
+    a = np.arange(6 << 20, dtype=float)
     b = np.sqrt(a * 2 + 1) - a[::-1] / 3
     c = a[::-1] % 1000
     del b
@@ -255,7 +255,7 @@ print(most - before)
     run = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 120}
     done = subprocess.run([sys.executable, "-c", code], **run)  # type: ignore[call-overload]
     # Tables take 27 bytes for each page of the swap file that was in use.
-    assert 31 * MIB < int(done.stdout) < 32 * MIB * 1.05 + 4 * MIB, done.stdout + done.stderr
+    assert 15 * MIB < int(done.stdout) < 16 * MIB * 1.05 + 4 * MIB, done.stdout + done.stderr
 
 
 def test_a_capsule_of_something_else_is_refused() -> None:
