@@ -89,9 +89,7 @@ mod tests {
     }
 
     fn findings_in(path: &str, text: &str) -> usize {
-        let mut tree = Tree::default();
-        tree.add(&format!("crates/core/src/{path}"), text);
-        check(&tree).len()
+        check(&Tree::of(&format!("crates/core/src/{path}"), text)).len()
     }
 
     #[test]

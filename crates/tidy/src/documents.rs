@@ -101,9 +101,7 @@ mod tests {
     use super::*;
 
     fn findings(path: &str, text: &str) -> usize {
-        let mut tree = Tree::default();
-        tree.add(path, text);
-        check(&tree).len()
+        check(&Tree::of(path, text)).len()
     }
 
     #[test]

@@ -26,6 +26,14 @@ impl Tree {
         Ok(tree)
     }
 
+    /// A tree of one file, for tests of rules.
+    #[cfg(test)]
+    pub fn of(path: &str, text: &str) -> Self {
+        let mut tree = Self::default();
+        tree.add(path, text);
+        tree
+    }
+
     /// Adds a file; tests build their trees with this.
     pub fn add(&mut self, path: &str, text: &str) {
         self.files.insert(path.to_owned(), text.to_owned());
