@@ -8,6 +8,8 @@ mod processes;
 pub mod records;
 mod regions;
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::curve::Point;
@@ -394,15 +396,15 @@ impl DiffRecord {
             measure.is_beyond = measure.is_judged() && threshold.is_beyond(both, both.0);
         }
         let whole: u64 = self.regions.iter().filter_map(RegionChange::before).sum();
-        for region in &mut self.regions {
-            let (before, after) = region.pages();
+        let is_beyond = |(before, after): (u64, u64)| {
             let both = (Some(before as f64), Some(after as f64));
-            region.is_beyond = threshold.is_beyond(both, Some(whole as f64));
+            threshold.is_beyond(both, Some(whole as f64))
+        };
+        for region in &mut self.regions {
+            region.is_beyond = is_beyond(region.pages());
         }
         for process in &mut self.processes {
-            let (before, after) = process.pages();
-            let both = (Some(before as f64), Some(after as f64));
-            process.is_beyond = threshold.is_beyond(both, Some(whole as f64));
+            process.is_beyond = is_beyond(process.pages());
         }
     }
 }
@@ -444,14 +446,12 @@ impl Measure {
 impl RegionChange {
     /// The pages touched before and after; 0 where the region was not there.
     pub fn pages(&self) -> (u64, u64) {
-        let pages = |side: &Option<RegionUse>| side.as_ref().map_or(0, |it| it.pages);
-        (pages(&self.before), pages(&self.after))
+        pages(self.both(|it| it.pages))
     }
 
     /// An amount of the region on both sides; none where the region was not there.
     pub fn both(&self, of: impl Fn(&RegionUse) -> u64) -> (Option<f64>, Option<f64>) {
-        let of = |side: &Option<RegionUse>| side.as_ref().map(|it| of(it) as f64);
-        (of(&self.before), of(&self.after))
+        both([&self.before, &self.after], of)
     }
 
     fn before(&self) -> Option<u64> {
@@ -462,14 +462,12 @@ impl RegionChange {
 impl ProcessChange {
     /// The pages touched before and after; 0 where the process was not there.
     pub fn pages(&self) -> (u64, u64) {
-        let pages = |side: &Option<ProcessUse>| side.as_ref().map_or(0, |it| it.pages);
-        (pages(&self.before), pages(&self.after))
+        pages(self.both(|it| it.pages))
     }
 
     /// An amount of the process on both sides; none where the process was not there.
     pub fn both(&self, of: impl Fn(&ProcessUse) -> u64) -> (Option<f64>, Option<f64>) {
-        let of = |side: &Option<ProcessUse>| side.as_ref().map(|it| of(it) as f64);
-        (of(&self.before), of(&self.after))
+        both([&self.before, &self.after], of)
     }
 
     /// Its name, with its number where there are several of that name in `record`.
@@ -480,6 +478,25 @@ impl ProcessChange {
             _ => format!("{} #{}", self.name, self.nth),
         }
     }
+}
+
+/// An amount on both sides, none where a side has no such part.
+fn both<U>(sides: [&Option<U>; 2], of: impl Fn(&U) -> u64) -> Both {
+    let [before, after] = sides.map(|side| side.as_ref().map(|it| of(it) as f64));
+    (before, after)
+}
+
+/// Pages on both sides, 0 where a side has no such part.
+fn pages((before, after): Both) -> (u64, u64) {
+    let pages = |side: Option<f64>| side.unwrap_or(0.0) as u64;
+    (pages(before), pages(after))
+}
+
+/// The order of parts: those whose pages differ most come first, and of them those whose references
+/// do.
+fn order(pages: (u64, u64), references: Both) -> Reverse<(u64, u64)> {
+    let moved = references.1.unwrap_or(0.0) - references.0.unwrap_or(0.0);
+    Reverse((pages.0.abs_diff(pages.1), moved.abs() as u64))
 }
 
 impl Threshold {

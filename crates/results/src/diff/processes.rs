@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ProcessChange, ProcessUse};
+use super::{ProcessChange, ProcessUse, order};
 
 /// Matches the processes of both sides; those whose pages differ most come first.
 ///
@@ -44,11 +44,8 @@ pub(super) fn matched(before: Vec<ProcessUse>, after: Vec<ProcessUse>) -> Vec<Pr
             .map(|(key, it)| change(&key, None, Some(it))),
     );
     changes.sort_by_key(|change| {
-        let (before, after) = change.pages();
-        let references = change.both(|it| it.references);
-        let moved = references.1.unwrap_or(0.0) - references.0.unwrap_or(0.0);
-        let order = (before.abs_diff(after), moved.abs() as u64);
-        (std::cmp::Reverse(order), change.name.clone(), change.nth)
+        let order = order(change.pages(), change.both(|it| it.references));
+        (order, change.name.clone(), change.nth)
     });
     changes
 }

@@ -1,6 +1,6 @@
 //! The regions of two versions of a program, matched by what they hold.
 
-use super::{RegionChange, RegionUse};
+use super::{RegionChange, RegionUse, order};
 
 /// A rule by which a region of one side is a region of the other.
 type Rule<'a> = &'a dyn Fn(&RegionUse, &RegionUse) -> bool;
@@ -28,11 +28,8 @@ pub(super) fn matched(before: Vec<RegionUse>, after: Vec<RegionUse>) -> Vec<Regi
     let fresh = fresh.into_iter().flatten().map(|it| change(None, Some(it)));
     changes.extend(gone.chain(fresh));
     changes.sort_by_key(|change| {
-        let (before, after) = change.pages();
-        let references = change.both(|it| it.references);
-        let moved = references.1.unwrap_or(0.0) - references.0.unwrap_or(0.0);
-        let order = (before.abs_diff(after), moved.abs() as u64);
-        (std::cmp::Reverse(order), change.name.clone())
+        let order = order(change.pages(), change.both(|it| it.references));
+        (order, change.name.clone())
     });
     changes
 }
