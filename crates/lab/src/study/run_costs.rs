@@ -32,8 +32,8 @@ pub const FAULT_IN_A_RUN: f64 = 5.5;
 pub const FAULT_NS: u64 = 30_000;
 /// The time that programs take longer for want of memory, over what they do in the lab, where that
 /// is a small part of theirs: faults lie far apart then, and each finds the caches cold and the
-/// processors asleep. A `perl` with 5,100 faults in two seconds took 57 us for each, one with 150
-/// thousand in six took 30. Answers take it for granted.
+/// processors asleep. A `perl` with 5,100 faults in two seconds took 57 us for each, where
+/// dense ones took 30. Answers take it for granted.
 pub const LIVE_OVER_LAB: f64 = 1.8;
 /// The memory that an engine takes, ...
 pub const ENGINE_BYTES: u64 = 450 << 10;
@@ -41,6 +41,7 @@ pub const ENGINE_BYTES: u64 = 450 << 10;
 pub const ENGINE_PAGE_BYTES: u64 = 180;
 /// The part of what a process has beside its frames that does not count.
 pub const BESIDE_FREE_BYTES: u64 = 2 << 20;
+
 /// The part, as a divisor, by which starts differ from one run to the next: a slow-down that comes
 /// to less can't be told from chance.
 pub const START_PART: u64 = 4;
