@@ -539,7 +539,7 @@ fn begin_engine() {
 /// Ends an engine whose program was killed before the engine was at work, without a word: what it
 /// met, such as a supervisor that has left, harms nobody.
 fn leave_if_program_is_over() {
-    if program::is_engine() && program::has_ended() {
+    if program::is_engine() && program::await_end(0) {
         program::leave();
     }
 }

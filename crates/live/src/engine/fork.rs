@@ -116,7 +116,7 @@ impl Freeze {
             shared: 0,
             aside: Aside::new()?,
             held: Held::new()?,
-            loans: Loans::new(),
+            loans: Loans::default(),
             page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
         })
     }

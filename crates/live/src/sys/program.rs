@@ -210,17 +210,6 @@ pub fn is_over(process: u32) -> bool {
     matches!(poll(&mut files, Some(&super::timespec(0))), Ok(1..))
 }
 
-/// Returns true if the program is known to have ended, all of its threads. Unlike
-/// [`await_end`] it needs nothing that the start of an engine opens. Engine only.
-pub fn has_ended() -> bool {
-    let life = match pidfd_open(id(), PidfdFlags::empty()) {
-        Ok(life) => life,
-        Err(error) => return error == Errno::SRCH,
-    };
-    let mut files = [PollFd::new(&life, PollFlags::IN)];
-    matches!(poll(&mut files, Some(&super::timespec(0))), Ok(1..))
-}
-
 /// Returns true if the program's process has other memory by now: it has executed another program.
 /// `None` if it can't be told. Engine only.
 pub fn has_other_memory() -> Option<bool> {

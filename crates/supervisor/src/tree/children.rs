@@ -48,9 +48,9 @@ impl Tree {
     /// not said hello, it may be the one: on a busy machine it is slow, and has pages in the
     /// record's slots.
     pub(super) fn release_orphans(&mut self) {
-        let has_ended = |index| self.shared.process(index).offer() == Offer::Ended;
-        let mut ended: Vec<ProcessIndex> = self.awaited.iter().map(|&(index, _)| index).collect();
-        ended.retain(|&index| has_ended(index));
+        let has_ended = |index: &ProcessIndex| self.shared.process(*index).offer() == Offer::Ended;
+        let awaited = self.awaited.iter().map(|&(index, _)| index);
+        let ended: Vec<ProcessIndex> = awaited.filter(has_ended).collect();
         if !ended.is_empty() {
             // One may have said hello before it ended.
             self.admit_arrivals();

@@ -13,14 +13,15 @@
 //! 1. A number in a child's record is that of a userfaultfd which this engine has open.
 //! 2. At rest nothing is allocated: there is one place for the child of this fork.
 
-use crate::shared::{Loan, Offer, ProcessIndex, Shared, State};
+use crate::shared::{Loan, Offer, Process, ProcessIndex, Shared, State};
 use crate::sys::program;
 use crate::sys::uffd::Uffd;
 
 /// The userfaultfds that an engine keeps for the children of its program.
+#[derive(Default)]
 pub(super) struct Loans {
-    /// The process whose engine this is.
-    lender: ProcessIndex,
+    /// The place in the table of the process whose engine this is.
+    lender: u32,
     /// The child of the fork that goes on.
     child: Option<ProcessIndex>,
     /// The userfaultfd that came during this fork, ...
@@ -33,20 +34,9 @@ pub(super) struct Loans {
 }
 
 impl Loans {
-    /// Without any.
-    pub(super) fn new() -> Loans {
-        Loans {
-            lender: ProcessIndex(0),
-            child: None,
-            born: None,
-            count: 0,
-            lent: Vec::new(),
-        }
-    }
-
     /// Begins with the fork of `child` by the process `lender`.
     pub(super) fn begin(&mut self, lender: ProcessIndex, child: ProcessIndex) {
-        (self.lender, self.child, self.count) = (lender, Some(child), 0);
+        (self.lender, self.child, self.count) = (lender.0, Some(child), 0);
     }
 
     /// Offers a userfaultfd that has come during a fork to its child.
@@ -57,7 +47,7 @@ impl Loans {
             return;
         };
         let offer = match self.count {
-            1 => Offer::File(self.loan(&uffd)),
+            1 => Offer::File(loan_of(self.lender, &uffd)),
             _ => Offer::Nothing,
         };
         let is_offered = shared.process(child).offer_userfaultfd(offer);
@@ -71,44 +61,20 @@ impl Loans {
         }
     }
 
-    fn loan(&self, uffd: &Uffd) -> Loan {
-        Loan {
-            lender: self.lender.0,
-            number: uffd.number(),
-        }
-    }
-
     /// Closes what children need here no longer: the supervisor knows them, or they have ended.
     /// Frees nothing. `witness` is a page that is registered and present in each child, and one to
     /// copy there in vain.
     pub(super) fn close_needless(&mut self, shared: &Shared, witness: (usize, usize)) {
-        let mut lent = std::mem::take(&mut self.lent);
-        lent.retain(|(child, uffd)| self.is_needed(*child, uffd, shared, witness));
-        self.lent = lent;
-        let child = self.child;
-        let born = self.born.take();
-        self.born =
-            born.filter(|uffd| child.is_some_and(|it| self.is_needed(it, uffd, shared, witness)));
-    }
-
-    fn is_needed(
-        &self,
-        child: ProcessIndex,
-        uffd: &Uffd,
-        shared: &Shared,
-        witness: (usize, usize),
-    ) -> bool {
-        let (record, loan) = (shared.process(child), self.loan(uffd));
-        let is_needed = match record.offer() {
-            Offer::File(offered) => offered == loan,
-            Offer::Taken(taken) => taken == loan && record.state() == State::Reserved,
-            Offer::Open | Offer::Nothing | Offer::Ended => false,
+        let lender = self.lender;
+        let is_needed = |child: ProcessIndex, uffd: &Uffd| {
+            is_needed(shared.process(child), loan_of(lender, uffd), || {
+                uffd.has_ended(witness.0, witness.1)
+            })
         };
-        if is_needed && uffd.has_ended(witness.0, witness.1) {
-            record.note_ended_child(loan);
-            return false;
+        self.lent.retain(|(child, uffd)| is_needed(*child, uffd));
+        if let Some(child) = self.child {
+            self.born = self.born.take().filter(|uffd| is_needed(child, uffd));
         }
-        is_needed
     }
 
     /// Returns true if one of a child is open.
@@ -118,6 +84,28 @@ impl Loans {
 
     /// Forgets all of them, in a forked child: their numbers mean nothing there.
     pub(super) fn forget(&mut self) {
-        std::mem::forget(std::mem::replace(self, Loans::new()));
+        std::mem::forget(std::mem::take(self));
     }
+}
+
+fn loan_of(lender: u32, uffd: &Uffd) -> Loan {
+    Loan {
+        lender,
+        number: uffd.number(),
+    }
+}
+
+/// Returns true if the child with this record still needs the `loan`. If it is found to have ended,
+/// that is noted there.
+fn is_needed(record: Process<'_>, loan: Loan, has_ended: impl FnOnce() -> bool) -> bool {
+    let is_open = match record.offer() {
+        Offer::File(offered) => offered == loan,
+        Offer::Taken(taken) => taken == loan && record.state() == State::Reserved,
+        Offer::Open | Offer::Nothing | Offer::Ended => false,
+    };
+    let is_over = is_open && has_ended();
+    if is_over {
+        record.note_ended_child(loan);
+    }
+    is_open && !is_over
 }
