@@ -113,7 +113,7 @@ check: deps ## Format, lints, layout rules, documentation, the core without an o
 .PHONY: sim
 sim: deps ## Seeded simulation: SEED=n repeats one, SEEDS= and FRESH= say how many run.
 	TIDEMARK_SEED='$(SEED)' TIDEMARK_SEEDS='$(SEEDS)' TIDEMARK_FRESH='$(FRESH)' \
-	    $(CARGO) test --package tidemark-core --test simulation -- --nocapture
+	    $(CARGO) test --package tidemark-core --test all simulation:: -- --nocapture
 
 .PHONY: same-as
 same-as: deps-test ## Compares what is decided and printed with the commit BEFORE=. Minutes.
@@ -121,7 +121,7 @@ same-as: deps-test ## Compares what is decided and printed with the commit BEFOR
 
 .PHONY: golden
 golden: deps ## Rewrites golden tables, lists of counters, what guides print; review the change.
-	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test golden
+	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-core --test all golden::
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-results --test formats
 	TIDEMARK_GOLDEN=write $(CARGO) test --package tidemark-cli --test guides
 

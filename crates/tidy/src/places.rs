@@ -50,19 +50,24 @@ fn check_policies(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Every file below a crate's `src` is the root, a binary, or declared by `mod`.
+/// Every file below a crate's `src`, or in a folder of its `tests`, is the root, a binary, or
+/// declared by `mod`.
 fn check_modules(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, _) in tree.rust_files() {
-        let Some((owner, inside)) = path.split_once("/src/") else {
+        let is_source = path.contains("/src/");
+        let folder = if is_source { "/src/" } else { "/tests/" };
+        let Some((owner, inside)) = path.split_once(folder) else {
             continue;
+        };
+        let is_root = if is_source {
+            matches!(inside, "lib.rs" | "main.rs") || inside.starts_with("bin/")
+        } else {
+            !inside.contains('/') || inside.ends_with("/main.rs")
         };
         let stem = inside.trim_end_matches(".rs").trim_end_matches("/mod");
         let name = stem.rsplit('/').next().unwrap_or(stem);
-        if matches!(inside, "lib.rs" | "main.rs") || inside.starts_with("bin/") {
-            continue;
-        }
-        if !is_declared(tree, &format!("{owner}/src/"), name) {
+        if !is_root && !is_declared(tree, &format!("{owner}{folder}"), name) {
             findings.push(Finding::new(path, 0, "no `mod` declares this file"));
         }
     }
@@ -143,6 +148,19 @@ mod tests {
             .len(),
             1
         );
+    }
+
+    #[test]
+    fn a_test_that_nothing_declares_is_found() {
+        let mut tree = tree(&[
+            ("crates/a/tests/alone.rs", ""),
+            ("crates/a/tests/all/main.rs", "mod used;"),
+            ("crates/a/tests/all/used.rs", "mod parts;"),
+            ("crates/a/tests/all/used/parts.rs", ""),
+        ]);
+        assert_eq!(check(&tree), []);
+        tree.add("crates/a/tests/all/lost.rs", "");
+        assert_eq!(check(&tree).len(), 1);
     }
 
     #[test]

@@ -1,0 +1,5 @@
+//! Regions from outside: their tests, in one binary, which is linked once.
+
+mod child;
+mod files;
+mod regions;
