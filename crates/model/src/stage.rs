@@ -475,8 +475,12 @@ impl Stage {
             .for_each(|space| self.destroy_space(space));
         self.calm_down();
         let frames = self.vm.frames();
-        assert_eq!(frames.in_use(), 0, "frames hold pages of nobody");
-        assert_eq!(self.ledger.slots_used(), 0, "slots hold pages of nobody");
+        assert_eq!(frames.in_use(), 0, "frames hold pages without an owner");
+        assert_eq!(
+            self.ledger.slots_used(),
+            0,
+            "slots hold pages without an owner"
+        );
         assert_eq!(self.vm.transfers_pending(), 0);
     }
 

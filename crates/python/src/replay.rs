@@ -205,7 +205,7 @@ fn told(error: &Unrunnable) -> String {
             format!("`sources` have pages of {one} and {other} bytes; needs one size")
         }
         WorldError::Stuck { .. } => {
-            format!("`memory` is {memory_pages} pages; nobody can go on under `{system}`")
+            format!("`memory` is {memory_pages} pages; no program can go on under `{system}`")
         }
     }
 }

@@ -131,9 +131,9 @@ pub fn sight(trace: &TraceFacts) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "Sampled: a page is on record once in a window of up to {}.{estimate} This trace can't \
-         tell of less memory than is touched within the longest, up to {}, nor, where windows are \
-         so long, of working sets over less than {}.",
+        "Sampled: a page is on record once in a window of up to {}.{estimate} This trace has no \
+        answers for less memory than the longest window touches, up to {}, nor, while windows are \
+        that long, for working sets over less than {}.",
         seconds(windows.longest_ns),
         text::bytes(trace.bytes(windows.pages_touched)),
         seconds(trace.window_least()),
@@ -167,8 +167,8 @@ pub fn run_remarks(run: &RunNeeds) -> Vec<String> {
     }
     if run.needs.iter().any(|need| need.is_at_most) {
         remarks.push(
-            "≤: this much is enough; `tidemark run` takes no less, or this trace can't tell of \
-             less."
+            "≤: this much is enough; `tidemark run` takes no less, or this trace has no answer \
+            for less."
                 .into(),
         );
     }

@@ -75,7 +75,7 @@ pub static DESCRIPTION: Description = Description {
         },
         Knob {
             name: "settle-ms",
-            meaning: "milliseconds after a change in which nobody stops for lack of memory",
+            meaning: "milliseconds after a change in which no task stops for lack of memory",
             min: 0,
             max: 1_000_000,
             default: 200,

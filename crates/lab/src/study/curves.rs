@@ -87,7 +87,7 @@ impl Study {
             _ if self.sampler.is_some() => {
                 "in a sample, pages of processes that ended stay, and those that processes share"
             }
-            _ if !self.has_mappings => "the trace tells of no mappings; pages that processes share",
+            _ if !self.has_mappings => "the trace has no mappings; pages that processes share",
             _ if self.facts.page_bytes > FILE_PAGE_BYTES_MAX => {
                 "the trace's pages are larger than 4 KiB; those of files that processes share"
             }

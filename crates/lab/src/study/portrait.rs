@@ -106,7 +106,7 @@ impl Study {
         for line in &sets.windows {
             if line.known_share <= 0.0 {
                 let window = line.window;
-                let note = format!("`{file}` can't tell of working sets over {window} ns");
+                let note = format!("`{file}` does not show working sets over {window} ns");
                 portrait.notes.push(note);
                 continue;
             }

@@ -119,7 +119,7 @@ impl SweepPart {
             Named::WorkingSet | Named::Vmin | Named::Pff => {
                 format!("{pages} pages are less than the mean of any window; give more")
             }
-            _ => format!("the trace can't tell of {pages} pages; give more"),
+            _ => format!("{pages} pages are fewer than a sampling window touches; give more"),
         }
     }
 }

@@ -110,7 +110,7 @@ impl World<'_> {
             assert_eq!(
                 resident,
                 frames.resident_external(),
-                "somebody left pages behind"
+                "a program left pages behind"
             );
         }
         self.outcome(true)

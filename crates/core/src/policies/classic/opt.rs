@@ -11,7 +11,7 @@ use crate::seams::policy::{
 /// The description of `opt`.
 pub static DESCRIPTION: Description = Description {
     name: "opt",
-    summary: "the page whose next use is farthest away leaves: nobody can do better",
+    summary: "the page whose next use is farthest away leaves: the optimum",
     lineage: &["Belady 1966", "Mattson, Gecsei, Slutz and Traiger 1970"],
     sees: Sees::Future,
     knobs: &[],

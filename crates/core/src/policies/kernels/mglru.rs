@@ -34,7 +34,7 @@ use crate::seams::policy::{
 /// The description of `mglru`.
 pub static DESCRIPTION: Description = Description {
     name: "mglru",
-    summary: "pages stand in generations; whoever was used when one is made joins the youngest",
+    summary: "pages are sorted into generations; a new one gets the pages used since the last",
     lineage: &["Yu Zhao 2021-2022 (lru_gen)", "Linux 6.12 (mm/vmscan.c)"],
     sees: Sees::Bits,
     knobs: &[Knob {
