@@ -76,7 +76,7 @@ impl Config {
         config.limited(frames_limit)
     }
 
-    /// The same with so many frames to be used now, and what follows from that.
+    /// The same with `frames_limit` frames in use now, and the marks that follow from that.
     pub fn limited(self, frames_limit: u32) -> Config {
         if !self.is_scaled {
             return Config {

@@ -47,10 +47,10 @@ pub enum Pacing {
 pub struct Passes {
     /// The most pages one pass gives up.
     pub pass_pages: u32,
-    /// The daemon waits after a pass when so many pages are on their way to their pagers, not
+    /// The daemon waits after a pass when this many pages are on their way to their pagers, not
     /// counting neighbours that are [written along](Placement::InPlace), ...
     pub wait_laundry: u32,
-    /// ... until no more than so many are, ...
+    /// ... until no more than this many are, ...
     pub resume_laundry: u32,
     /// ... or until this time has passed, ...
     pub wait_ns: u64,
@@ -71,7 +71,7 @@ pub struct Gains {
     pub interval_ns: u64,
     /// The divisor of the pages missing now.
     pub error: i64,
-    /// The sum of what was missing counts for one in so many, ...
+    /// The sum of missing frames counts for one in this many, ...
     pub integral: i64,
     /// ... and for this many times the target at most.
     pub bound: i64,
@@ -107,11 +107,11 @@ pub enum SwapAhead {
     /// The pages that a detected stream is about to reach, or
     /// [`default_cluster_pages`](crate::config::Config::default_cluster_pages) around the page.
     Streams,
-    /// The aligned block of so many slots, up to the first that is free.
+    /// The aligned block of this many slots, up to the first that is free.
     Block(u32),
-    /// An aligned block of at most so many slots, as large as the last was of use.
+    /// An aligned block of at most this many slots, as large as the last was of use.
     Slots(u32),
-    /// At most so many pages around the wanted one by address, as many as the last were of use in
+    /// At most this many pages around the wanted one by address, as many as the last were of use in
     /// this region.
     Addresses(u32),
 }

@@ -1,6 +1,6 @@
 //! Queues: doubly linked lists of small numbers over one table of links.
 //!
-//! Policies keep frames in order, and a frame stands in at most one place of that order. So one
+//! Policies keep frames in order, and a frame has at most one place in that order. So one
 //! table with an entry a frame serves all lists of a policy, and nothing is allocated after it is
 //! made. Adding, removing and moving take the same time whatever the length.
 //!

@@ -1,8 +1,8 @@
 //! The log of compressed pages: segments in memory and on disk, and which page lies where.
 //!
 //! Pages are found by their slots. A segment is written from its start to its end and not changed
-//! after that; it lies in a *room* of memory, on disk, or in both. Whoever moves bytes asks what to
-//! move and reports when that is done.
+//! after that; it lies in a *room* of memory, on disk, or in both. The driver moves the bytes: it
+//! asks for the next move and reports its end.
 //!
 //! # Invariants
 //! 1. A slot has one entry at most; `live` of a segment is the sum of the entries that name it.
@@ -20,7 +20,7 @@ use crate::id::SlotId;
 pub const SEGMENT_BYTES: u32 = 64 << 10;
 /// A segment in pages.
 pub const SEGMENT_PAGES: u32 = SEGMENT_BYTES / 4096;
-/// Entries begin at multiples of so many bytes.
+/// Entries begin at multiples of this many bytes.
 const ALIGNMENT: u32 = 8;
 /// Holes are filled in when they are more than this part of the memory that the log has.
 const HOLES_PART: u64 = 8;
@@ -84,8 +84,8 @@ struct Segment {
     order: Vec<SlotId>,
 }
 
-/// Something that has become free, for whoever keeps the bytes. Until it is handed over it is
-/// nobody's.
+/// A room or a place on disk that has become free, for the keeper of the bytes. Until it is handed
+/// over it has no owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Freed {
     /// Nothing lies in this room any more.

@@ -66,12 +66,12 @@ impl Group {
 /// The purpose for which frames are needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
-    /// For a page that somebody waits for.
+    /// For a page that a fault waits for.
     Awaited,
-    /// For a page that stands in a program already, and is to be accounted for.
+    /// For adopting a page that is already mapped.
     Standing,
     /// For pages that will be wanted soon.
     Ahead,
-    /// For whoever comes next.
+    /// For the next faults.
     Reserve,
 }

@@ -9,7 +9,7 @@
 //! test and falls when one does not.
 //!
 //! Where the paper says nothing: a page that came back in its test stays cold if the hot hand comes
-//! round to it before a hot page gives way; a page that nobody asked for is not tested.
+//! round to it before a hot page gives way; a page that was not asked for is not tested.
 //!
 //! # Invariants
 //! 1. No member of a hand's kind is older than the one the hand stands at.
