@@ -325,7 +325,7 @@ pub fn read_opening(connection: BorrowedFd<'_>) -> io::Result<Opening> {
 }
 
 /// Removes the private folder of a run whose supervisor was killed: the one in which `socket` lies,
-/// if it has the name of one and nobody listens there. Best effort: the next run would do it.
+/// if it has the name of one and no process listens there. Best effort: the next run would do it.
 pub fn remove_deserted(socket: &Path) {
     let Some(folder) = socket.parent() else {
         return;
@@ -341,7 +341,7 @@ pub fn remove_deserted(socket: &Path) {
     }
 }
 
-/// Wakes whoever is at the other end, to look at the process's record now: an engine, whose budget
+/// Wakes the other end, to look at the process's record now: an engine, whose budget
 /// has changed, or the supervisor, which an engine asks for frames or has given some up to. Never
 /// blocks.
 pub fn poke(connection: BorrowedFd<'_>) -> io::Result<()> {
@@ -368,7 +368,7 @@ pub fn share_memory(connection: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> io::R
 }
 
 /// Has the supervisor write a line for an engine that can't reach its program's standard error:
-/// the program may be one that the kernel lets nobody look into. Engine only.
+/// the kernel may protect the program from other processes. Engine only.
 pub fn say(connection: BorrowedFd<'_>, line: &[u8]) -> io::Result<()> {
     let file = rustix::fs::memfd_create(c"line", rustix::fs::MemfdFlags::CLOEXEC)?;
     rustix::io::write(&file, line)?;

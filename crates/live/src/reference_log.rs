@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! 1. An entry is whole before `next` moves past it: what a killed process has written is good.
-//! 2. The writer waits for the reader where the ring is full, and for nobody else. A reader that
+//! 2. The writer waits for the reader where the ring is full, and for nothing else. A reader that
 //!    is gone is not waited for.
 
 use std::io;

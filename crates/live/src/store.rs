@@ -178,7 +178,7 @@ struct Transfer {
 /// The subject of a transfer.
 #[derive(Clone, Copy)]
 enum Work {
-    /// Of pages between their frames and their slots: somebody waits for the reply.
+    /// Of pages between their frames and their slots: the core waits for the reply.
     Pages,
     /// Of a segment of compressed pages, as a whole.
     Segment(SegmentId, Room),
@@ -344,8 +344,8 @@ impl SwapStore {
         }
     }
 
-    /// Has a look at the store tell of those of `files`, too, that can be read, from the next
-    /// [`submit`](Self::submit) or wait on. Whether it will.
+    /// Makes a look at the store also report those of `files` that can be read, from the next
+    /// [`submit`](Self::submit) or wait on. Returns whether it will.
     pub fn listen_to(&mut self, files: [Option<RawFd>; LISTENED_MAX]) -> bool {
         let Carrier::Ring(ring) = &mut self.carrier else {
             return false;

@@ -45,7 +45,7 @@ impl<'a> ReferenceString<'a> {
             .departing(&references.departures)
     }
 
-    /// The duration of references in a trace that has so many of them.
+    /// The duration of references, by their number.
     pub(crate) fn touch_of(granularity: Granularity) -> Touch {
         match granularity {
             Granularity::Exact => Touch::UntilNext,

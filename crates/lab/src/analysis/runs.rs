@@ -18,7 +18,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds `number` so many times.
+    /// Adds `number` that many times.
     #[inline]
     pub(super) fn add(&mut self, number: u64, count: u64) {
         self.count += count;
@@ -51,7 +51,7 @@ struct Mark {
 }
 
 impl Runs {
-    /// Nothing yet, with room for so many bytes.
+    /// Empty, with room for `bytes`.
     fn with_room(bytes: usize) -> Runs {
         Runs {
             bytes: Vec::with_capacity(bytes),

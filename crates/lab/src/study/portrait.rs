@@ -15,7 +15,7 @@ use super::policies::Named;
 use super::{Progress, Study, Wanted};
 use crate::analysis::portions::{Portioner, Portions};
 
-/// The optimum of so many references is counted beside LRU: it takes some seconds.
+/// The optimum of up to this many references is counted beside LRU: it takes some seconds.
 const OPTIMUM_MOST: u64 = 32 << 20;
 /// Spans of time that working sets are followed in. Only their mean and peak are compared.
 const PIECES: usize = 100;

@@ -22,7 +22,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Takes in what a block tells of its process besides references.
+    /// Takes in a block's facts about its process besides references.
     pub(super) fn take(&mut self, block: &Block) {
         let process = self
             .each
@@ -75,7 +75,7 @@ impl Processes {
         !self.earlier.contains(&(process, page))
     }
 
-    /// The processes, in the order of the trace, with misses in so many sizes.
+    /// The processes, in the order of the trace, with misses in `sizes` sizes.
     pub(super) fn finish(self, sizes: usize) -> Vec<ProcessUse> {
         let mut processes: Vec<ProcessUse> = self.each.into_values().collect();
         // There are none yet of those without a reference.
