@@ -227,7 +227,7 @@ impl Kernel {
             0 => None,
             number => Some(process.file(number).ok_or(Refusal::Missing)?.file),
         };
-        // A page stays free behind each piece: who runs over the end is told.
+        // A page stays free behind each piece: an access past the end is a fault.
         let next = at.plus(pages + 1);
         if next.0 * PAGE_BYTES > USER_END / 2 {
             return Err(Refusal::Full);

@@ -56,8 +56,8 @@ pub struct Process {
     pub state: State,
     /// Load control has stopped it.
     pub is_suspended: bool,
-    /// Pages that have come for the instruction that is to be done again. That is no use that a
-    /// bit tells of: the bit is to say whether a page is used *again*.
+    /// Pages that have come for the instruction that is to be done again. A bit does not show that
+    /// use: it shows whether a page is used *again*.
     pub fresh: Vec<VirtPage>,
     /// The place of the next mapping.
     pub next_page: VirtPage,

@@ -104,7 +104,7 @@ impl Files for Arguments {
 
 /// Imports.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    // A name of any text (`.txt`) tells less than what stands in the file.
+    // A name of any text (`.txt`) shows less than the contents of the file.
     let (format, otherwise) = match arguments.from {
         Some(format) => (Some(format), None),
         None => match Format::of_name(&arguments.input)? {

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const DELAY: Duration = Duration::from_secs(1);
 /// The interval at which a bar of shares moves by itself, so that it shows the time.
 const TICK: Duration = Duration::from_millis(200);
-/// A bar of shares has so many steps.
+/// A bar of shares has this many steps.
 const STEPS: u64 = 1000;
 
 /// A bar.

@@ -172,7 +172,7 @@ enum Malloc {
 
 impl Files for Arguments {
     fn reads(&self) -> Vec<PathBuf> {
-        // The program reads what it is told to, and standard input.
+        // The program reads the files that its words name, and standard input.
         let words = self.program.iter().map(PathBuf::from);
         words
             .chain(["-".into()])

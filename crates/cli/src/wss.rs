@@ -15,7 +15,7 @@ use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::views::{Forms, Progress, Source, Views};
 
-/// So many spans of time are told apart.
+/// The number of spans of time that are distinguished.
 const PIECES: usize = 1000;
 /// The most intervals of a footprint.
 pub const INTERVALS: u64 = 200;
@@ -100,7 +100,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     })
 }
 
-/// Refuses windows that a sampled trace can't tell of at any time: shorter than two of its shortest
+/// Refuses windows that a sampled trace can't show at any time: shorter than two of its shortest
 /// sampling windows.
 fn check_windows(windows: &[u64], trace: &TraceFacts) -> Result<(), Refusal> {
     let least = trace

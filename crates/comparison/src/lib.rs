@@ -33,8 +33,8 @@ use steps::Steps;
 
 pub use plan::MEASURED;
 
-/// An order to compare. Amounts and names are as they were written: whoever reads a refusal is
-/// to find them again.
+/// An order to compare. Amounts and names are as they were written, so that the reader of a refusal
+/// finds them again.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The program and its arguments.
@@ -64,7 +64,7 @@ pub struct Order {
     pub swap_size: Option<String>,
 }
 
-/// Records, predicts, runs and compares. `say` is told what is being done.
+/// Records, predicts, runs and compares. `say` gets the step at work.
 pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     let plan = Plan::new(order)?;
     let steps = Steps::new(&plan, say)?;
@@ -81,7 +81,7 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     })?;
     let sizes = plan.memory_pages(&read)?;
     let instruction_ps = match plan.is_in_step {
-        // Time goes by faults.
+        // Time is counted in faults.
         true => INSTRUCTION_PS,
         false => instruction_ps(&read, steps.time_native()?),
     };

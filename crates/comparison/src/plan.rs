@@ -193,7 +193,7 @@ fn find_disk(order: &Order) -> Result<NamedDisk, Refusal> {
     }
     let name = MEASURED.into();
     if order.is_in_step {
-        // Nobody waits for a disk in step.
+        // In step no process waits for a disk.
         let model = DiskModel::INSTANT;
         return Ok(NamedDisk { name, model });
     }

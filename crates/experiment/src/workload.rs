@@ -134,7 +134,7 @@ impl<'a> Workshop<'a> {
                 if is_over.load(Ordering::Relaxed) || self.interrupt.is_wanted() {
                     return;
                 }
-                // A refusal is told to whoever wants the trace.
+                // A refusal is reported to every thread that wants the trace.
                 if let Ok(task) = self.task(trace) {
                     self.made.make_first(&task.path, || self.carry_out(&task));
                 }
@@ -303,7 +303,7 @@ impl<'a> Workshop<'a> {
         Ok(())
     }
 
-    /// Runs a command to its end in `work`. What it says on stderr is told if it fails.
+    /// Runs a command to its end in `work`. Its text on stderr is shown if it fails.
     fn run_in(
         &self,
         work: &Path,

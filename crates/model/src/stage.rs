@@ -1,7 +1,7 @@
 //! The stage: a [`Vm`] on a simulated machine with simulated pagers, under the eye of the law.
 //!
 //! Every access of a program is compared with [`Memory`], and after every step the contents of
-//! every resident page are, whether anybody reads them or not. The stage is also the driver: it
+//! every resident page are, whether they are read or not. The stage is also the driver: it
 //! carries requests to the pagers and replies back, and lets programs try again when their faults
 //! are over.
 //!

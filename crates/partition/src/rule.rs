@@ -84,11 +84,11 @@ impl Rule {
         Rule::ALL.into_iter().find(|rule| rule.name() == name)
     }
 
-    /// The frames, of an equal share of so many, to which a holder has a right that has had one and
+    /// The frames, of an equal share of `fair`, to which a holder has a right that has had one and
     /// lost it: it gets them at once when it asks.
     pub(crate) fn right(self, holder: &Holder, fair: u64) -> u64 {
         match self {
-            // One that asks has woken up since, and nobody knows what it needs.
+            // One that asks has woken up since, and its need is not known.
             Rule::Demand if holder.measures.is_idle => fair,
             Rule::Demand => holder.measures.demand.map_or(0, kept).min(fair),
             Rule::Equal => fair,
@@ -96,8 +96,8 @@ impl Rule {
         }
     }
 
-    /// The frames that change hands among `holders`, which are `due` so many of `total`. Each would
-    /// have so many more as it `wants`, and is left with the `least`.
+    /// The frames that change hands among `holders`, with what each is `due` of `total`. Each gets
+    /// at most what it `wants` in addition, and keeps the `least`.
     pub(crate) fn exchange(
         self,
         (total, least): (u64, u64),
@@ -206,7 +206,7 @@ impl Party<'_> {
     }
 
     /// An exchange as if all frames were one pool and each page that comes took the frame of any
-    /// other, whoever has it: each gives in proportion to what it has, and gets what it fetched.
+    /// other: each gives in proportion to what it has, and gets what it fetched.
     fn pool(&self) -> Exchange {
         let fetched = self.holders.iter().map(|holder| match holder.is_hungry() {
             true => holder.measures.page_ins,

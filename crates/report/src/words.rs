@@ -191,7 +191,7 @@ fn run_least(run: &RunNeeds) -> String {
     }
 }
 
-/// So many percent longer; of much more, how many times as long.
+/// The percentage that it takes longer; if it is much more, the multiple.
 fn longer(percent: f64) -> String {
     match percent {
         300.0.. => format!("{} times as long", numbers::digits(1.0 + percent / 100.0)),
@@ -234,7 +234,7 @@ pub fn run_share(need: &RunNeed, run: &RunNeeds) -> f64 {
 pub fn run_range(need: &RunNeed, trace: &TraceFacts) -> String {
     let bytes = |pages: u64| text::bytes(trace.bytes(pages));
     match need.pages_high {
-        // Nothing below is known, so what is told is both ends.
+        // Nothing below is known, so the answer is both ends.
         Some(high) if need.is_at_most && high <= need.pages => "–".into(),
         Some(high) if need.is_at_most => format!("up to {}", bytes(high)),
         Some(high) if high <= need.pages_low => bytes(need.pages_low),

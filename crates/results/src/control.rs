@@ -220,7 +220,7 @@ pub enum TaskState {
     Running,
     /// It is being paged out.
     Evicting,
-    /// It waits, out of memory: somebody has asked for that, or load control wants it.
+    /// It waits, out of memory, by request or by load control.
     Suspended,
 }
 

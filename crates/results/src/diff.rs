@@ -308,7 +308,7 @@ impl DiffRecord {
         record
     }
 
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         to_json(self)
     }

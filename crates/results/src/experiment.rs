@@ -119,7 +119,7 @@ pub enum Ending {
     Complete,
     /// It was given up at its limit of simulated time.
     GivenUp,
-    /// Nobody could go on.
+    /// No program could go on.
     Stuck,
     /// Processes were ended because memory could not serve them.
     Killed,
@@ -255,7 +255,7 @@ pub struct PictureOrder {
 }
 
 impl ExperimentsRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         to_json(self)
     }

@@ -212,7 +212,7 @@ fn is_added(kind: Kind) -> bool {
     }
 }
 
-/// A time that stands in files as seconds.
+/// A time that is in files as seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "f64", into = "f64")]
 pub struct Nanoseconds(pub u64);
@@ -290,7 +290,7 @@ pub struct Percentiles {
 }
 
 impl RunRecord {
-    /// The record as it stands in a statistics file.
+    /// The record as it is in a statistics file.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("every key is a string");
         text.push('\n');

@@ -237,7 +237,7 @@ fn run_suite(
     suite::run_programs(path, &text, (&options, &choice), &forms, interrupt)
 }
 
-/// Refuses options that are for something else than what is to be measured.
+/// Refuses options that the measurement does not have.
 fn refuse_options_of_others(arguments: &Arguments) -> Result<(), Refusal> {
     let is_suite = arguments.suite.is_some() || arguments.workload == Some(Subject::Build);
     if !is_suite {

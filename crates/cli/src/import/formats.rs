@@ -74,7 +74,7 @@ const EXTENSIONS: [(&str, Format); 18] = [
     ("champsimtrace", Format::ChampSim),
 ];
 
-/// The lines at the beginning of a file by which its format is told.
+/// The lines at the beginning of a file that show its format.
 const LINES_TRIED: usize = 40;
 
 /// The account of an import.
@@ -167,7 +167,7 @@ impl Format {
             delimiter: b',',
             is_hexadecimal: false,
             page_bytes: 4096,
-            // A unit that is missing is told when it is imported.
+            // A missing unit is reported at the import.
             time: csv::Clock::None,
             columns: vec![],
         };

@@ -157,8 +157,8 @@ fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
     notes
 }
 
-/// The windows that are asked for. Of regions so many pages are watched as windows of one length
-/// pay for.
+/// The windows that are asked for. By regions, windows have one length, and the number of watched
+/// pages adapts.
 fn find_windows(arguments: &Arguments) -> Result<Windows, Refusal> {
     let asked = match arguments.window.as_deref() {
         None | Some("auto") => None,

@@ -29,7 +29,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// So many pages of zeros.
+    /// `pages` of zeros.
     pub fn new(pages: u32) -> Heap {
         let words = vec![0u64; (pages as usize + 1) * PAGE_WORDS];
         let first = words.as_ptr().align_offset(PAGE_WORDS * size_of::<u64>());

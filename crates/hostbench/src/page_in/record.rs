@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "tidemark.page-in.v1";
 /// The reason that the bare loop has no busy second thread.
 pub const ONE_PROCESSOR: &str = "there is only one processor";
 
-/// The least time in hundredths of a second of which it is told how it is divided.
+/// The least time, in hundredths of a second, whose division is shown.
 const TICKS_MIN: u64 = 20;
 
 /// The cost of faults on a machine.

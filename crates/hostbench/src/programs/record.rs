@@ -156,8 +156,8 @@ impl ShareRecord {
         plan: (Cache, &[Entrant]),
     ) -> ShareRecord {
         let (cache, entrants) = plan;
-        // A page that is in the cache when a group's program maps it is not the group's: whoever
-        // read it pays for it.
+        // A page that is in the cache when a group's program maps it is not the group's: its first
+        // reader's group pays for it.
         let files = match cache {
             Cache::Cold => native.file_peak_bytes,
             Cache::Warm => 0,

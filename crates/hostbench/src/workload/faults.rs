@@ -232,7 +232,7 @@ impl Run {
         Ok((memory, own))
     }
 
-    /// The way out of so many pages that the rest fits, while the program waits.
+    /// The way out of as many pages as do not fit, while the program waits.
     fn way_out(&mut self) -> Result<(), String> {
         let before = self.counts()?;
         let observer = Observer::of_own_engine()?;

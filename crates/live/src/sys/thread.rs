@@ -380,8 +380,8 @@ pub fn thread_pointer() -> usize {
     pointer
 }
 
-/// The address of the calling thread's table of dynamic variables, on the heap of whoever made the
-/// thread, so that those pages must not be managed.
+/// The address of the calling thread's table of dynamic variables, on the heap of the
+/// thread's creator, so that those pages must not be managed.
 #[cfg(target_arch = "x86_64")]
 pub fn dynamic_variables() -> usize {
     let table: usize;
@@ -396,8 +396,8 @@ pub fn dynamic_variables() -> usize {
     table
 }
 
-/// The address of the calling thread's table of dynamic variables, on the heap of whoever made the
-/// thread, so that those pages must not be managed.
+/// The address of the calling thread's table of dynamic variables, on the heap of the
+/// thread's creator, so that those pages must not be managed.
 #[cfg(target_arch = "aarch64")]
 pub fn dynamic_variables() -> usize {
     // SAFETY: the first word of the control block holds the table's address.

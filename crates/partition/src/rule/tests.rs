@@ -18,7 +18,7 @@ struct Program {
     processor_ms: u64,
 }
 
-/// It does nothing, and has so many pages in memory.
+/// It is idle, and has this many pages in memory.
 const fn idle(set: u64) -> Program {
     Program {
         set,
@@ -42,14 +42,14 @@ struct Task {
     holder: Holder,
 }
 
-/// Programs in one memory, with engines that do at once what they are told.
+/// Programs in one memory, with engines that follow at once.
 struct World {
     divider: Divider,
     tasks: Vec<Task>,
 }
 
 impl World {
-    /// One in which each program has had so many frames before, and used them as far as it could.
+    /// One in which each program has had frames before, and used them as far as it could.
     fn new(rule: Rule, programs: &[(Program, u64)]) -> World {
         let task = |&(program, given): &(Program, u64)| {
             let resident = given.min(program.set);
