@@ -27,7 +27,7 @@
 //! 3. Unassigned frames are at most the total less what all processes have: see
 //!    [`Shared::hold_unassigned`].
 //! 4. A fork makes no frames: what a child may use was its parent's, or unassigned, until the
-//!    moment at which it stands in the child's record, and the child is born with no more: see
+//!    moment at which it is in the child's record, and the child is born with no more: see
 //!    [`Process::endow`].
 
 use std::io;

@@ -26,7 +26,7 @@ const WINDOWS_PER_DOUBLING: u32 = 12;
 /// Values of PFF's interval for each power of two; each takes a run of its own.
 const CRITICALS_PER_DOUBLING: u32 = 2;
 
-/// So many samples are taken side by side; how they differ gives their error.
+/// This many samples are taken side by side; their differences give their error.
 const SAMPLES: u32 = 8;
 
 /// An estimate: sizes in pages, the misses with each, and their standard errors.
@@ -79,8 +79,8 @@ pub fn count_misses(
     Ok((pages_of(py, &points), misses_of(py, &points)))
 }
 
-/// Estimates the misses of LRU from samples of the pages: of a share of them, or of at most so many
-/// at a time.
+/// Estimates the misses of LRU from samples of the pages: of a share of them, or of at most a
+/// number at a time.
 #[pyfunction]
 pub fn estimate_misses(
     py: Python<'_>,

@@ -37,7 +37,7 @@ pub struct Machine {
     has_time_lines: bool,
 }
 
-/// Replays the traces in memories of so many pages, and of such shares of what they use, rising;
+/// Replays the traces in memories of these pages, and of these shares of what they use, rising;
 /// answers with the record, as JSON.
 #[pyfunction]
 pub fn replay(

@@ -56,7 +56,7 @@ extern "C" fn prepare(number: usize) -> usize {
     if found == 0 { missing as usize } else { found }
 }
 
-/// Stands in for a function that the C library does not have.
+/// Replaces a function that the C library does not have.
 extern "C" fn fail() -> c_int {
     // SAFETY: sets the calling thread's error number.
     unsafe { *libc::__errno_location() = libc::ENOSYS };

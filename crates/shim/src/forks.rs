@@ -232,7 +232,7 @@ unsafe extern "C" fn fork_by_clone3() -> c_long {
 /// frame and with nothing but registers, as in the C library: a child that shares its parent's
 /// memory may come back through here before the parent does.
 ///
-/// A clone with a stack of its own can't come back through this function; the kernel tells of it.
+/// A clone with a separate stack can't come back through this function; the kernel reports it.
 ///
 /// # Safety
 /// As for the C library's `syscall`.

@@ -82,10 +82,10 @@ fn take_all() -> [(usize, usize); RANGES_MAX] {
     taken
 }
 
-/// Tells of a range, and waits until what was told of before is managed.
+/// Announces a range, and waits until the one announced before is managed.
 fn tell((start, end): (usize, usize)) {
-    // A child that shares this memory, or was forked by a system call of its own, has nobody who
-    // answers, and what its parent waits for is none of its business.
+    // A child that shares this memory, or was forked by the program's own system call, has no
+    // engine that answers, and does not take part in its parent's waits.
     if start < end && REQUESTS.has_engine() {
         let bytes = end - start;
         let asked = REQUESTS.begin(Ask::Look { start, bytes });
@@ -94,7 +94,7 @@ fn tell((start, end): (usize, usize)) {
     }
 }
 
-/// Tells of a range, and waits until it is managed.
+/// Announces a range, and waits until it is managed.
 fn tell_and_wait(range: (usize, usize)) {
     tell(range);
     if REQUESTS.has_engine() {

@@ -1,4 +1,4 @@
-//! The engine's heap: memory that the program's allocator never sees and nobody pages.
+//! The engine's heap: memory that the program's allocator never sees and that is never paged out.
 //!
 //! Addresses are taken from the [reserved](reserve) range, a large span at a time, and opened from
 //! the bottom up as a `dlmalloc` asks for them: not much more is open than is used. Nothing is

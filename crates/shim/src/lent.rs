@@ -38,7 +38,7 @@ pub unsafe extern "C" fn vmsplice(
     }
 }
 
-/// Interposes `setsockopt`: sends without a copy are not to be had.
+/// Interposes `setsockopt`: sends without a copy are refused.
 ///
 /// # Safety
 /// As for the C library's `setsockopt`.

@@ -29,8 +29,8 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
     })
 }
 
-/// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns what is
-/// to be wiped in forked children, which the kernel does not tell.
+/// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns of memory
+/// to be wiped in forked children, which the kernel does not report.
 ///
 /// # Safety
 /// As for the C library's `madvise`.

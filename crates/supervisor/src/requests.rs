@@ -28,7 +28,7 @@ use self::client::Client;
 use crate::acceptance::Acceptance;
 use crate::program::plain;
 
-/// The number of clients at a time. One more is told so and let go.
+/// The number of clients at a time. One more is refused.
 pub const CLIENTS_MAX: usize = 16;
 
 /// The part that carries out requests.
@@ -124,7 +124,7 @@ impl Door {
             speech,
             path: Some(path.to_path_buf()),
         };
-        // Whoever is quicker is of another user, and turned away.
+        // A quicker one is of another user, and turned away.
         match std::fs::set_permissions(path, Permissions::from_mode(0o600)) {
             Ok(()) => Ok(door),
             Err(error) => refuse!("`{told}`: {}", plain(&error)),
@@ -194,7 +194,7 @@ impl Listener {
 impl Drop for Door {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nobody is there any more: who finds it is told so.
+            // The run has gone: a client that finds it learns so.
             let _ = std::fs::remove_file(path);
         }
     }

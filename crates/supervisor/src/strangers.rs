@@ -2,9 +2,9 @@
 //! (static programs, those of another word size or C library, those that gain privileges), or
 //! because they were started without our variables.
 //!
-//! They never say hello. So the list of all processes is read now and then, and whoever descends
-//! from a process that belongs to the run, and is not managed, is one. What comes and goes between
-//! two looks is not seen.
+//! They never say hello. So the list of all processes is read now and then, and a process that
+//! descends from one of the run, and is not managed, is one. What comes and goes between two looks
+//! is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -36,7 +36,7 @@ const LINE_BYTES: usize = 2048;
 const LEAVING_MAX: usize = 256;
 /// The line with the name of an engine: its memory is its program's.
 const ENGINE: &[u8] = b"tidemark-engine\n";
-/// The number of names that are told.
+/// The number of names that are reported.
 const NAMES_MAX: usize = 5;
 
 /// The strangers of a run.
@@ -46,7 +46,7 @@ pub struct Strangers {
     /// Those that were found out to be unmanaged.
     counted: Vec<Counted>,
     resident_bytes: u64,
-    /// The process that was started; `None` if nobody wants to know of strangers.
+    /// The process that was started; `None` if strangers are not asked for.
     main: Option<u32>,
     next_look: Instant,
     next_search: Instant,
@@ -89,7 +89,7 @@ struct Entry {
 }
 
 impl Strangers {
-    /// Nobody yet, and nobody is looked for before the run [begins](Self::begin).
+    /// None yet, and none is looked for before the run [begins](Self::begin).
     pub fn new() -> Strangers {
         Strangers {
             known: BTreeMap::new(),
@@ -184,7 +184,7 @@ impl Strangers {
             lives.extend(life.filter(|life| !managed.contains(&pid) && !lives.contains(life)));
         }
         self.known.retain(|life, _| lives.contains(life));
-        // Where there is much to do, a hello may come later than anybody would think.
+        // Where there is much to do, a hello may come very late.
         let has_come = |counted: &Counted| counted.is_late && managed.contains(&counted.life.pid);
         self.counted.retain(|counted| !has_come(counted));
         self.resident_bytes = 0;
