@@ -36,7 +36,7 @@ pub struct Open {
     pub file: usize,
     /// The offset at which it is read next.
     pub at: u64,
-    /// The contents, where files are pinned.
+    /// The contents of the file, if files are pinned (`--pinned`); otherwise its pages are paged.
     pub contents: Option<Rc<Vec<u8>>>,
 }
 
@@ -144,7 +144,7 @@ pub enum Misdeed {
         /// The processor's number for it.
         vector: u64,
     },
-    /// A page of it can't be brought.
+    /// A page that it needs can't be read.
     Lost(Failure),
     /// The kernel has no memory for its tables.
     Crowded,

@@ -77,7 +77,7 @@ pub fn read_named(number: u32) -> Option<Vec<u8>> {
     None
 }
 
-/// A heap that takes nothing back: a program's memory goes with it.
+/// A heap that frees no block: the kernel frees all memory at the program's end.
 struct Heap {
     next: Cell<usize>,
     end: Cell<usize>,

@@ -247,7 +247,7 @@ fn words(running: &Running) -> Result<Vec<String>, Refusal> {
     Ok(words)
 }
 
-/// The kernel's programs and what else was named.
+/// The files of the volume: the kernel's programs, the script, and those named by `--with`.
 fn files_of(running: &Running) -> Result<OnVolume, Refusal> {
     let mut on_volume = OnVolume::of_programs()?;
     if let Some(path) = &running.script {

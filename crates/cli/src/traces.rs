@@ -30,7 +30,7 @@ pub struct Input {
 
 /// The destination that a command writes.
 pub enum Output {
-    /// A file that takes its place at the end.
+    /// A draft, which replaces the named file when it is complete.
     File {
         /// The name in messages.
         name: String,

@@ -235,9 +235,9 @@ pub enum Unit {
 /// The movement of a counter, and its total over all processes of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It only rises, and the total is the sum.
+    /// A count that only rises. The total over processes is the sum.
     Sum,
-    /// It rises and falls. The total is the sum.
+    /// An amount that rises and falls. The total over processes is the sum.
     Level,
     /// The most that a level was. The total is the sum, which is at least the most at one time.
     Peak,

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use tidemark_results::Refusal;
 
-/// The progress of a task: under way, or made or refused.
+/// The progress of a file: `None` while it is being made, then its result.
 type State = Option<Result<(), Refusal>>;
 
 /// Files that are made once, and what came of them.

@@ -78,7 +78,7 @@ pub enum Ask {
     /// A fork is about to happen: come to rest until [`Requests::thaw`]. Answers the child's record
     /// plus one; zero: there is none for it.
     Freeze {
-        /// The thread that forks.
+        /// The kernel's number of the forking thread.
         thread: u32,
     },
     /// A fork is about to happen, and its child can't find the supervisor's socket by its path:

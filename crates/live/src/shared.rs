@@ -422,7 +422,7 @@ impl Shared {
         is_taken
     }
 
-    /// Counts one user of a slot less.
+    /// Removes one user from the count of a slot's users, and frees the slot at the last.
     pub(crate) fn drop_ref(&self, count: &AtomicU16) {
         let before = count.fetch_sub(1, AcqRel);
         assert!(before > 0);

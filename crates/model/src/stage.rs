@@ -350,7 +350,7 @@ impl Stage {
         self.after_step();
     }
 
-    /// Says how whatever is mapped there will be used.
+    /// Gives the core advice about the use of a range, as `madvise` does.
     pub fn advise(&mut self, space: SpaceId, at: VirtPage, pages: u64, advice: Advice) {
         self.tell_late();
         self.vm.advise(space, at, pages, advice);

@@ -300,8 +300,8 @@ fn draw_temper(choices: &mut dyn Choices) -> Temper {
     }
 }
 
-/// Draws a step: where nothing is forked (`has_forks` is false), more pages come behind the core's
-/// back.
+/// Draws a random step of a program. Without forks (`has_forks` is false), pages that the core did
+/// not bring appear more often.
 fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
     let spot = draw_spot(choices);
     match choices.below(100) {

@@ -31,9 +31,9 @@ const SAMPLES: u32 = 8;
 
 /// An estimate: sizes in pages, the misses with each, and their standard errors.
 type Estimated = (Column<u64>, Column<u64>, Column<f64>);
-/// A constant amount of memory: sizes in pages, and the misses with each.
+/// The columns of a policy with constant memory: sizes in pages, and the misses with each.
 type Fixed = (Column<u64>, Column<u64>);
-/// Memory that follows the program: windows, the misses with each, and the mean pages.
+/// The columns of a policy with varying memory: windows, the misses with each, and the mean pages.
 type Variable = (Column<u64>, Column<u64>, Column<f64>);
 
 /// Counts the misses of a policy that has a constant amount of memory.

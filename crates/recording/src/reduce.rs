@@ -74,7 +74,8 @@ const EMPTY: Slot = Slot {
 };
 const SLOTS_FIRST: usize = 512;
 
-/// No program runs so long. A damaged log may say more, and what is added to a time must fit.
+/// A time that no program reaches, in the log's units. Larger times show a damaged log; below it,
+/// sums of times can't overflow.
 const TIME_MAX: u64 = 1 << 62;
 /// The most pages of one entry. A damaged log may say more.
 const SHARE_PAGES_MAX: u64 = SHARE_BYTES_MAX >> 12;

@@ -166,9 +166,9 @@ pub enum Form {
     Value,
     /// The exponent by which values follow the size of memory.
     Slope,
-    /// A value, or one over another, that is at most what was published.
+    /// A value, or the ratio of two values, that is at most the published one.
     AtMost,
-    /// One that is at least what was published.
+    /// A value, or the ratio of two values, that is at least the published one.
     AtLeast,
     /// A run that does not come to its end.
     Unfinished,

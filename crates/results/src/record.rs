@@ -48,7 +48,7 @@ pub struct RunRecord {
     /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
     /// managed.
     pub notes: Vec<String>,
-    /// The bases of the numbers that are not counted.
+    /// The methods behind numbers that are estimated or sampled, by field.
     #[serde(default, skip_serializing_if = "Bases::is_empty")]
     pub basis: Bases,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.

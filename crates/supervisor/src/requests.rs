@@ -150,11 +150,11 @@ impl Door {
     }
 }
 
-/// The address that a place means: with a port, that alone, or with `localhost` before it. `None`
-/// for the path of a socket.
+/// The local address that `PORT`, `localhost:PORT` or `127.0.0.1:PORT` means. `None` for the path
+/// of a socket.
 ///
 /// # Errors
-/// With the reason why it can be neither.
+/// The reason why it is neither an address nor a path.
 fn read_address(place: &str) -> Result<Option<SocketAddr>, String> {
     if let Ok(address) = place.parse() {
         return Ok(Some(address));

@@ -167,7 +167,7 @@ struct Account {
     names: HashMap<String, u32>,
     /// The mappings' names, in the order of first use.
     uses: Vec<Use>,
-    /// The number of the name that was looked up last.
+    /// The index in `uses` of the last looked-up name, which the next look-up tries first.
     name_last: usize,
 }
 

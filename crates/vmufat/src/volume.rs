@@ -62,7 +62,7 @@ pub struct NewFile {
 
 /// The record and blocks for a file that is to be written.
 struct Plan {
-    /// The record it gets.
+    /// The number of the directory record for the file.
     slot: usize,
     /// The blocks it gets, in order.
     blocks: Vec<u16>,

@@ -83,7 +83,7 @@ const MS_NS: u64 = 1_000_000;
 
 /// The rule by which programs fit or do not.
 enum Rule {
-    /// The sum of what they need.
+    /// They fit if the sum of their working sets is less than memory.
     Sets,
     /// Free frames; in thousandths of memory.
     Free {

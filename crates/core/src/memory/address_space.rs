@@ -103,7 +103,7 @@ pub(crate) struct Space {
     pub(crate) faults: u64,
     /// Of those, the ones for which a page was fetched.
     pub(crate) page_ins: u64,
-    /// The time that its faults have waited, as far as ticks have found them waiting.
+    /// The time that its faults have waited, in nanoseconds, as counted at ticks.
     pub(crate) waited_ns: u64,
     /// The virtual time of its programs, if a driver tells it.
     pub(crate) ticks: Option<u64>,

@@ -642,8 +642,8 @@ impl Tidemark {
         self.residents[frame.index()].event + 1 >= self.event
     }
 
-    /// Returns true if no cold page is old enough to leave. Only a burst of pages that came ahead
-    /// of their use does that; and then the pages that were here before have to make room.
+    /// Returns true if no cold page is old enough to leave. That happens only after a burst of
+    /// read-ahead, and then a hot page must leave.
     fn is_cold_too_young(&self) -> bool {
         self.oldest_cold().is_some_and(|frame| {
             self.residents[frame as usize].is_ahead && self.is_too_young(FrameId(frame))

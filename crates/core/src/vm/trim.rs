@@ -19,7 +19,7 @@ use crate::vm::Vm;
 use crate::vm::reclaim::ROUND_MAX;
 
 impl Vm {
-    /// Lets go what the policy no longer wants; then writes what it wants clean.
+    /// Gives up the pages that the policy trims, then writes those that it names to be cleaned.
     pub(crate) fn trim(&mut self, machine: &mut dyn Machine) {
         // No modified page could go, and repeated tries would only remove mappings.
         if self.is_store_full {

@@ -43,7 +43,7 @@ pub(super) struct Runs {
 struct Mark {
     /// The place.
     at: usize,
-    /// The number that comes next there.
+    /// The number at that place.
     first: u32,
     /// The number before.
     before: u32,

@@ -549,7 +549,8 @@ impl<'a, P: Policy> Memory<'a, P> {
     }
 }
 
-/// Before which reference the first of these departures comes.
+/// The number of the reference before which the first of `departures` takes place; the largest
+/// number if there is none.
 fn next_due(departures: &[Departed]) -> u64 {
     departures.first().map_or(u64::MAX, |first| first.before)
 }

@@ -17,7 +17,8 @@ use crate::analysis::portions::{Portioner, Portions};
 
 /// The optimum of up to this many references is counted beside LRU: it takes some seconds.
 const OPTIMUM_MOST: u64 = 32 << 20;
-/// Spans of time that working sets are followed in. Only their mean and peak are compared.
+/// The number of spans of time in which working sets are computed. Only their mean and peak are
+/// compared.
 const PIECES: usize = 100;
 
 impl Wanted {

@@ -30,10 +30,9 @@ pub const TOUCH_NATIVE_NS: u64 = 500;
 pub const FAULT_IN_A_RUN: f64 = 5.5;
 /// The cost of a fault in a run, where none was measured on this machine.
 pub const FAULT_NS: u64 = 30_000;
-/// The time that programs take longer for want of memory, over what they do in the lab, where that
-/// is a small part of theirs: faults lie far apart then, and each finds the caches cold and the
-/// processors asleep. A `perl` with 5,100 faults in two seconds took 57 us for each, where
-/// dense ones took 30. Answers take it for granted.
+/// The factor by which a small slow-down is larger live than in the lab: faults are far apart then,
+/// and each finds the caches cold and the processors asleep. A `perl` with 5,100 faults in two
+/// seconds took 57 us for each, where dense ones took 30.
 pub const LIVE_OVER_LAB: f64 = 1.8;
 /// The memory that an engine takes, ...
 pub const ENGINE_BYTES: u64 = 450 << 10;

@@ -355,7 +355,7 @@ impl Compressed {
         self.queue(number, &homes);
     }
 
-    /// Has the disk move slots for a transfer, side by side as far as they lie so.
+    /// Queues the disk requests of a transfer, one for each run of consecutive slots.
     fn queue(&mut self, number: u64, slots: &[SlotId]) {
         let direction = self.transfer(number).direction;
         for run in slots.chunk_by(|one, next| one.0 + 1 == next.0) {

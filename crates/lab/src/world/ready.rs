@@ -55,7 +55,7 @@ impl Ready {
         }
     }
 
-    /// Takes the next to run.
+    /// Takes the thread that runs next out of the queue.
     pub(super) fn pop(&mut self) -> Option<usize> {
         match self {
             Ready::Turns { queue, .. } => queue.pop_front(),

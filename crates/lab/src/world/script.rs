@@ -196,7 +196,7 @@ impl Course {
         });
     }
 
-    /// Ends the last turn.
+    /// Ends the turns at the end of the script.
     fn end_turns(&mut self) {
         self.end_turn(self.records.len());
         self.threads = Threads::default();

@@ -61,12 +61,12 @@ impl From<Errno> for Failure {
     }
 }
 
-/// The way out of pages, by itself.
+/// A measurement of pages leaving memory: moved out, compressed, and given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WayOut {
     /// The number of pages.
     pub pages: u64,
-    /// The processor time that they took.
+    /// The processor time for all of them, in nanoseconds.
     pub ns: u64,
     /// The elapsed time.
     pub elapsed_ns: u64,

@@ -42,7 +42,7 @@ pub enum Failure {
     Call(Errno),
     /// A page could not be moved.
     Move(Stop),
-    /// There is only one processor.
+    /// The measurement needs two processors, and there is one.
     OneProcessor,
 }
 

@@ -144,11 +144,11 @@ impl Stop {
 /// The progress of an ioctl.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// All bytes.
+    /// All bytes were handled.
     All,
-    /// This many bytes, more than none; a retry of the rest shows why it stopped.
+    /// This many bytes were handled, more than none; a retry of the rest shows why it stopped.
     Part(usize),
-    /// No byte, for this reason.
+    /// No byte was handled, for this reason.
     Nothing(Stop),
 }
 

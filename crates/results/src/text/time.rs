@@ -6,10 +6,10 @@ use crate::record::{PAGE_BYTES, RunRecord, Statistics};
 /// Below this part of its time in waits, a run's text says that memory is hardly short.
 const HARDLY: f64 = 0.05;
 
-/// The policy that keeps a part of what is walked through again and again, ...
+/// The policy that is proposed for loops larger than memory, ...
 const LOOP_POLICY: &str = "tidemark";
 const LOOP: &str = "pages are walked through again and again, and it keeps a part of them";
-/// ... and all that do.
+/// ... and all policies that keep a part of a loop.
 const LOOP_KEEPERS: [&str; 6] = ["tidemark", "mru", "lirs", "eelru", "clock-pro", "random"];
 /// From this many pages for each request on, pages are read in walks, ...
 const WALK_PAGES: f64 = 4.0;

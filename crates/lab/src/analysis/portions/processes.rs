@@ -17,7 +17,7 @@ pub(super) struct Processes {
     each: BTreeMap<u32, ProcessUse>,
     /// For each page, the process that touched it last.
     last: Vec<u32>,
-    /// The processes that touched a page before another did, with that page.
+    /// Pairs of process and page: the process touched the page, and another has touched it since.
     earlier: HashSet<(u32, u32)>,
 }
 
