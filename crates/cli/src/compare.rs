@@ -1,4 +1,4 @@
-//! `tidemark compare`: a prediction beside what comes of it, as [`tidemark_comparison`] makes it.
+//! `tidemark compare`: a prediction beside live runs, made by [`tidemark_comparison`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;

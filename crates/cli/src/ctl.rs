@@ -1,4 +1,4 @@
-//! `tidemark ctl`: asks a run something while it runs, over its control socket.
+//! `tidemark ctl`: requests to a run while it runs, over its control socket.
 
 use std::path::PathBuf;
 

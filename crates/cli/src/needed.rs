@@ -1,4 +1,5 @@
-//! The assumptions of the answers to how much memory is needed, and those under `tidemark run`.
+//! The options with assumptions about the memory needed, by ideal policies and under
+//! `tidemark run`.
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;

@@ -1,5 +1,4 @@
-//! A bar on stderr that shows how far something long has come. It comes up after a second, so that
-//! what is quick stays quiet, and only on a terminal.
+//! A progress bar on stderr. It appears after a second, and only on a terminal.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! `tidemark record`: the page reference string of a real program.
 //!
 //! The program runs under a Valgrind tool of our own (`recorder/`), which logs its references as
-//! fast as they can be logged, to memory that survives it. This command starts it, and has the logs
-//! of all its processes made a trace of ([`tidemark_recording`]) on another processor.
+//! fast as they can be logged, to memory that survives it. This command starts it, and makes a
+//! trace of the logs of all its processes ([`tidemark_recording`]) on another processor.
 //!
 //! [`live`] does without Valgrind: the engine of `tidemark run` writes the logs of its processes,
 //! the [members](tidemark_supervisor::recorded).

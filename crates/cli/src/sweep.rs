@@ -1,5 +1,5 @@
 //! `tidemark sweep`: many traces by many policies in many sizes of memory, as one table that grows
-//! row by row and is gone on with where it was left.
+//! row by row, and can be continued.
 
 mod plan;
 

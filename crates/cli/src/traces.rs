@@ -1,5 +1,5 @@
-//! The parts that the commands about traces share: where they read, where they write, what they say
-//! of a trace that is not as it should be.
+//! The parts that the commands about traces share: their inputs, their outputs, and messages about
+//! damaged traces.
 //!
 //! `-` stands for standard input and output. A file appears under its name only when it is whole.
 

@@ -1,11 +1,10 @@
-//! Comparisons: a prediction beside what comes of it.
+//! Comparisons: a prediction beside live runs.
 //!
-//! [`plan`] is what is asked for. A program is recorded, replayed in the lab on the system that our
-//! live engine is, and run live; [`steps`] starts the commands that do so. What they come to makes
-//! a record.
+//! [`plan`] is what is asked for. A program is recorded, replayed in the lab on the system
+//! `tidemark`, and run live; [`steps`] starts the commands that do so. Their counts make a record.
 //!
-//! Where pages are compressed first, as they are unless told otherwise, the prediction takes the
-//! sizes to which they are from a live run in half of the program's memory.
+//! With compressed memory, the default, the prediction takes the sizes of compressed pages from a
+//! live run in half of the program's memory.
 //!
 //! In step ([`Order::is_in_step`]) lab and live see the same: the program has the same allocator in
 //! the recording and live, its C library uses the instructions that Valgrind knows, and both

@@ -1,8 +1,8 @@
 //! Workloads: the traces of an experiment, recorded or generated where they are missing.
 //!
-//! A trace lies in its folder under a name made of all that goes into it, so that a change of the
-//! experiment's file, or of what traces tell, makes another. It appears under that name only when
-//! it is whole. Programs run in a folder of their own beside it, which is gone afterwards.
+//! A trace has a name with a hash of its recipe, so that a change of the experiment's file, or of
+//! the trace format, makes another. It appears under that name only when it is whole. Programs run
+//! in a folder of their own beside it, which is gone afterwards.
 
 use std::ffi::OsStr;
 use std::fs;

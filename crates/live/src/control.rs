@@ -6,7 +6,7 @@
 //! its end when the process ends (or calls exec: the program that follows says hello by itself),
 //! and so that a byte sent down it wakes the other side.
 //!
-//! A supervisor that goes away leaves the engines to go on alone, with the budgets they have.
+//! If the supervisor ends, the engines continue with the budgets they have.
 //!
 //! Every message has a fixed length, and integers are little endian.
 

@@ -1,6 +1,6 @@
 //! Random runs: a [`Plan`] is a setup and a list of [`Step`]s, drawn from [`Choices`].
 //!
-//! A step names spaces and pages by small numbers that mean something in every state, and is
+//! A step names spaces and pages by small numbers that are valid in every state, and is
 //! skipped where it cannot apply. So any steps can be deleted from a plan and the rest still runs:
 //! that is what makes [`shrink`](crate::shrink) simple.
 

@@ -1,9 +1,8 @@
-//! Measures: the use that a process makes of its memory, from counts that are there anyway.
+//! Measures: the use that a process makes of its memory, from existing counts.
 //!
 //! A [`Meter`] sees the counts of one process at each [interval](crate::INTERVAL_NS). It keeps
-//! those of the last second: a page-in says that a page was needed that was not there, a minor
-//! fault that one was needed that a policy had unmapped to find that out. A process that takes
-//! neither, and no processor time, is idle.
+//! those of the last second: a page-in shows that an absent page was needed, a minor fault that an
+//! unmapped one was. A process that takes neither, and no processor time, is idle.
 
 /// The number of intervals that a second has.
 const SPAN: usize = 5;

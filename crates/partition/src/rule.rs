@@ -1,12 +1,12 @@
-//! Rules: who gives frames that are in use to whom, while there are too few for all.
+//! Rules: which processes give used frames to which others, while there are too few for all.
 //!
-//! A [`Rule`] sees what is measured of each holder, and names what each is to give up in an
-//! interval and how much each is in need of. What comes of it is bounded for all rules alike: see
+//! A [`Rule`] sees the measures of each holder, and returns the frames that each gives up in an
+//! interval and the need of each. The result is bounded for all rules alike: see
 //! [`Divider`](crate::Divider).
 //!
 //! Three rules aim at a state: each has a *claim*, and memory is raised for all evenly, by equal
-//! parts or by weights, until their claims are met. The others have frames drift, from those of
-//! whom less of something is measured to those of whom more is.
+//! parts or by weights, until their claims are met. The others move frames step by step, from
+//! holders with a smaller measure to holders with a larger one.
 
 use alloc::vec;
 use alloc::vec::Vec;

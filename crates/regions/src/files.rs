@@ -1,5 +1,4 @@
-//! Files behind regions, as the engine's thread knows them: where they are, and what is wrong with
-//! them.
+//! Files behind regions, as the engine's thread knows them: their descriptors, and their errors.
 
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 //!
 //! One region has room for all blocks. Its addresses are divided into blocks and free places; a
 //! place that is given back is made one with its neighbours, so that a program that runs for long
-//! does not run out of addresses. What a block may take of memory and swap is kept for it from the
-//! moment that it is taken, as for a region.
+//! does not run out of addresses. The memory and swap that a block may need is reserved when it is
+//! taken, as for a region.
 //!
 //! # Invariants
 //! 1. Blocks and free places do not overlap, and no two free places touch each other. What is in

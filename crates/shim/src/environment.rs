@@ -1,15 +1,15 @@
 //! The environment of a program in step: the same in a live run and in a recording.
 //!
 //! A program that copies its environment, as Python and shells do, would otherwise ask for other
-//! memory in a recording than live: each side has variables of its own, of lengths of their own
-//! (a process number is in a path), and in an order of its own. So what is ours is put in one
-//! variable of a fixed length, what Valgrind adds is taken away, and the rest is sorted.
+//! memory in a recording than live: each side has different variables, of different lengths (a
+//! process number is in a path), in a different order. So Tidemark's variables are put in one of a
+//! fixed length, Valgrind's are removed, and the rest is sorted.
 //!
 //! A program that this one executes inherits the one variable, and has ours back from it.
 //!
 //! # Invariants
 //! 1. Nothing is allocated: in a recording no engine starts, and its heap must not be mapped.
-//! 2. What there is no room for stays as it was.
+//! 2. Variables that do not fit stay as they were.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char};

@@ -1,9 +1,9 @@
-//! Memory that grows by small steps: told of many at a time.
+//! Memory that grows by small steps, announced many steps at a time.
 //!
-//! To tell the engine of a new range takes as long as to fill some pages. So small ones are noted
-//! here, those that touch as one, until they are worth a request. The engine then takes them over
-//! while the program goes on; the next request waits for the answer to this one. So what is not
-//! managed of a process that grows by small steps is never more than three requests are about.
+//! A request to the engine takes as long as filling some pages. So small ranges are noted here,
+//! adjacent ones as one, until they are worth a request. The engine adopts them while the program
+//! goes on; the next request waits for the answer to this one. So the unmanaged memory of a growing
+//! process is at most that of three requests.
 //!
 //! # Invariants
 //! 1. The lock is only tried: a thread that does not get it, in a signal handler perhaps, or in a

@@ -1,4 +1,4 @@
-//! Being told to stop, so that what was changed on the host is put back first.
+//! Interrupts of a command, held back until the host's settings are restored.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,12 +7,12 @@
 //! they are two, so that each token that comes back passes through the supervisor: what is put back
 //! into make's one pipe is taken by the next job before it can be withheld.
 //!
-//! How many jobs there is room for is the business of the [`window`].
+//! The [`window`] decides how many jobs there is room for.
 //!
 //! # Invariants
 //! 1. Tokens that are kept, offered or with jobs are as many as there were at the start. Bytes that
 //!    were not taken are not accepted as tokens.
-//! 2. Who reads or writes never meets the end of a pipe: programs hold both sides of both. Without
+//! 2. A reader or writer never meets the end of a pipe: programs hold both sides of both. Without
 //!    the supervisor they find no more tokens, and go on with one job each.
 
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! Loading: what the dynamic linkers of a run are to load into their programs.
+//! Loading: the libraries that the dynamic linkers of a run load into programs.
 //!
 //! `LD_PRELOAD` is for all, and the linker of 32-bit programs complains, in their name, of a
 //! library that is not for it. Where there is such a linker, the list leads through a folder for

@@ -1,4 +1,4 @@
-//! Peers: who is at the other end of a connection.
+//! Peers: the processes at the other end of connections.
 //!
 //! The socket can be reached by all, since a process of the run may have given up its rights, as
 //! servers do, before it forks: its child must get at the pages that are out. Other users are

@@ -1,8 +1,8 @@
 //! The control socket: takes requests while the run lasts, and gives the replies back.
 //!
-//! Nothing here waits: doors and connections are looked at when the supervisor's
-//! [one wait](crate::tree::Tree::poll) says that there is something, and what a client does not
-//! take at once stays in its [`Client`]. Who carries requests out is lent to each step.
+//! No call here waits: sockets and connections are read when the supervisor's [one
+//! wait](crate::tree::Tree::poll) reports them, and replies that a client does not take at once
+//! stay in its [`Client`]. The executor of requests is lent to each step.
 //!
 //! # Invariants
 //! 1. A client has at most one request being answered and one reply on its way: the next request

@@ -1,4 +1,4 @@
-//! Signals: the supervisor passes on what it alone is sent.
+//! Signals: the supervisor passes on those that it alone received.
 //!
 //! The program stays in the supervisor's process group, so that what the terminal sends (an
 //! interrupt typed, a change of its size) and what is sent to the whole group (by `timeout`, or a

@@ -1,4 +1,4 @@
-//! The swap file: made for one run, without a name, gone with its last user.
+//! The swap file: made for one run, without a name, freed with its last user.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! `tidemark bench`: our workloads side by side with what the kernel offers.
+//! `tidemark bench`: measures workloads beside the kernel's own swap.
 //!
-//! [`tidemark_hostbench`] measures, and makes tables of what came out. A [`suite`] runs many
+//! [`tidemark_hostbench`] measures, and makes tables of the results. A [`suite`] runs many
 //! benchmarks and checks claims about them, or programs in shares of their own memory.
 
 mod page_in;

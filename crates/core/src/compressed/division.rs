@@ -5,13 +5,12 @@
 //! it and are still out. With that many more frames it would not have left. So the ranks of
 //! recently returned pages show which pages would have come back, and from where, at every division
 //! with more frames (Mattson, Gecsei, Slutz and Traiger 1970: the distances of one run give the
-//! misses of all sizes). With fewer frames, what is missed besides is taken to be as much as the
-//! same number of frames more would have saved. Each division has its cost by that, and memory goes
-//! to the least, a quarter of the log in a step: where the frames become fewer, the next look tells
-//! at what cost that was.
+//! misses of all sizes). With fewer frames, as many pages more are assumed to be missed as the same
+//! number of additional frames would save. So each division has a cost, and memory moves towards
+//! the cheapest, a quarter of the log in a step: the next period shows the cost of fewer frames.
 //!
-//! Pages that do not compress leave the frames for the disk. Their ranks are taken to be as those
-//! of the others.
+//! Pages that do not compress leave the frames for the disk. Their ranks are assumed to be like
+//! those of the others.
 
 use super::log::SEGMENT_PAGES;
 

@@ -1,5 +1,5 @@
-//! Load control over tasks that each have a memory of their own, divided from outside: processes
-//! with an engine in each, live, and the same in the lab.
+//! Load control over tasks with separate memories: processes with an engine each, live and in the
+//! lab.
 //!
 //! The load control sees each task as a space. It is asked at each interval at which memory is
 //! divided, and when a task has ended.

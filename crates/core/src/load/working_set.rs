@@ -1,8 +1,8 @@
 //! Working sets: only programs whose memory fits run, and the others wait their turn.
 //!
 //! While programs that run wait longer for pages than they use a processor, some are stopped: those
-//! that came last, until what the others need fits in memory. That they wait for a processor says
-//! nothing: with more of them than processors they do so most of the time. No program is stopped
+//! that came last, until what the others need fits in memory. Waiting for a processor does not
+//! count: with more programs than processors they do so most of the time. No program is stopped
 //! while fewer than one on average waits for pages: programs that sleep, and fetch a few pages in
 //! between, wait longer for these than they run, and hold up no other program. One that waits runs
 //! again, first in first out, when what it needs fits beside what those need that run; and when one
@@ -21,9 +21,9 @@
 //! While idle programs have memory to give, no program whose needs fit is stopped: that memory is
 //! on its way.
 //!
-//! It can be that processors spend their time on paging, and programs wait for those more than
-//! for pages. So some are stopped as well while every processor is busy, for a fifth of the time or
-//! more with paging, if those that fit are enough to keep all of them busy.
+//! Processors can be busy with paging, so that programs wait for processors more than for pages. So
+//! some are also stopped while every processor is busy, for a fifth of the time or more with
+//! paging, if those that fit are enough to keep all of them busy.
 //!
 //! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
 //! never: others may wait for what they do. The policy reports a program's need, where it measures

@@ -1,5 +1,5 @@
-//! The state of one attempt to serve a fault: its surroundings, how it ends, which pages move
-//! along, and what frames are taken for.
+//! The state of one attempt to serve a fault: the fault's region and object, its outcome, the pages
+//! that move along, and the purpose of frames.
 
 use crate::event::{Fault, Service};
 use crate::id::{ObjectId, PageId, Ticket};

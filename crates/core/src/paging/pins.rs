@@ -1,6 +1,6 @@
 //! The table of pinned frames: how often each could not be unmapped, and when it is tried again.
 //!
-//! [`pinned`](crate::vm::pinned) says what is done with them.
+//! [`pinned`](crate::vm::pinned) uses it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;

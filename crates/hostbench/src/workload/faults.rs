@@ -1,4 +1,4 @@
-//! The program of `tidemark bench page-in`: it takes faults of each kind, and tells what they took.
+//! The program of `tidemark bench page-in`: it takes faults of each kind, and reports their cost.
 //!
 //! It runs under an engine, asks the run that it is part of to give it more or less memory, and
 //! watches the engine meanwhile. Every page that it reads is checked.

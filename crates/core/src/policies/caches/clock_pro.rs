@@ -1,4 +1,4 @@
-//! CLOCK-Pro: what LIRS decides from every use, decided from a bit a page.
+//! CLOCK-Pro: the decisions of LIRS, from a bit a page in place of every use.
 //!
 //! One list has all pages in the order in which they were last dealt with, the names of some that
 //! left among them. A page is hot or cold; a cold one, resident or gone, may be in its test: if it
