@@ -71,7 +71,7 @@ struct Transfer {
 /// The subject of a transfer.
 #[derive(Clone, Copy)]
 enum Work {
-    /// Of pages between their frames and their slots: somebody waits for the reply.
+    /// Of pages between their frames and their slots: the core waits for the reply.
     Pages,
     /// Of a segment of compressed pages, as a whole.
     Segment(SegmentId),
@@ -262,7 +262,7 @@ impl Compressed {
         self.queue(number, &plain);
     }
 
-    /// Compresses a page to so many `bytes`, if that is worth trying. False if it stays as it is.
+    /// Compresses a page to `bytes`, if that is worth trying. False if it stays uncompressed.
     fn put(&mut self, slot: SlotId, bytes: u32) -> bool {
         if !self.tier.is_worth_trying() {
             self.tier.refuse(slot);

@@ -80,7 +80,7 @@ impl Outside {
         (self.pages.bytes() / PAGE) as u64
     }
 
-    /// Has all tried soon: this is another process, in which nobody may hold them.
+    /// Has all tried soon: this is another process, in which they may not be held.
     pub(super) fn hasten(&mut self, now: Time) {
         (self.due, self.pause_ns) = (now, PAUSE_NS_LEAST);
     }
@@ -252,7 +252,7 @@ impl Engine {
     }
 }
 
-/// So many pages, in the unit that suits them.
+/// A number of pages, in the unit that suits it.
 pub(super) fn size(pages: u64) -> String {
     let kib = pages * PAGE_BYTES / 1024;
     match (kib < 1024, kib % 1024) {

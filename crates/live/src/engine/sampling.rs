@@ -7,7 +7,7 @@
 //! [`neighbours`](super::neighbours).
 //!
 //! A window goes on while sampling costs more than a tenth of its time: see [`pace`]. By regions,
-//! windows have one length, and so many pages are watched as that tenth pays for: see [`regions`].
+//! windows have one length, and as many pages are watched as that tenth pays for: see [`regions`].
 //!
 //! Time is that of the program's processor: what the process has used, less what this engine has.
 //! A program that sleeps has no windows.
@@ -144,7 +144,7 @@ impl Sampling {
             ..
         } = self;
         log.abandon();
-        // What the parent has still to move out stands in the child as well.
+        // Pages that the parent has still to move out are in the child as well.
         touched.extend(leaving);
         let fresh = Sampling::begin(file, control, windows, name)?;
         let mut child = Sampling {

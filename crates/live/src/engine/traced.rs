@@ -63,7 +63,7 @@ impl Engine {
         }
     }
 
-    /// Makes faults of some of what is to be brought in. Answers after how long to go on:
+    /// Makes faults of some of the missing pages. Answers after how long to go on:
     /// `quiet_ns` if there is nothing.
     pub(super) fn bring(&mut self, quiet_ns: u64) -> u64 {
         let Some((start, end)) = self.traced.runs.pop() else {

@@ -24,7 +24,7 @@ use tidemark_core::random::SplitMix64;
 use crate::ranges::Ranges;
 use crate::sys::PAGE;
 
-/// The pages that are watched in a region, where it has so many.
+/// The pages that are watched in a region, if it has that many.
 const WATCHED: u64 = 4;
 /// A share of all.
 pub(super) const ALL: u64 = 256;
@@ -95,7 +95,7 @@ impl Regions {
         }
     }
 
-    /// Takes in that nothing stands in a range any more.
+    /// Takes in that a range is empty.
     pub(super) fn forget(&mut self, start: usize, end: usize) {
         self.known.remove(start, end);
     }
@@ -172,7 +172,7 @@ impl Regions {
         }
         let mut chosen = Vec::with_capacity(parts.len() * WATCHED as usize);
         for part in parts {
-            // One of each of so many stretches: no two are the same.
+            // One of each of the stretches: no two are the same.
             let count = part.pages.min(WATCHED);
             for stretch in 0..count {
                 let from = part.pages * stretch / count;
@@ -319,14 +319,14 @@ mod tests {
         BASE + number * PAGE
     }
 
-    /// Regions of a program with so many pages from [`BASE`] on.
+    /// Regions of a program with `pages` from [`BASE`] on.
     fn regions(pages: usize) -> Regions {
         let mut regions = Regions::new();
         regions.known.insert(page(0), page(pages));
         regions
     }
 
-    /// Watches at most `most` pages in so many windows of a program that touches what `is_touched`
+    /// Watches at most `most` pages in `windows` of a program that touches what `is_touched`
     /// says. Answers what is taken to be touched in the last.
     fn live(
         regions: &mut Regions,
