@@ -84,11 +84,11 @@ pub const GRANT_BYTES: usize = 32;
 
 const HELLO_MAGIC: u32 = u32::from_le_bytes(*b"TMhi");
 const EXEC_MAGIC: u32 = u32::from_le_bytes(*b"TMex");
-/// After the hello a byte says what an engine has to say. That it [leaves](leave), ...
+/// The byte of an engine, after the hello, that says that it [leaves](leave).
 const LEAVES: u8 = 2;
-/// ... and that a file comes with it.
+/// The byte that says that a file comes with it.
 const SHARES: u8 = 3;
-/// ... which may be a line to write.
+/// The byte that says that a file with a line to write comes with it.
 const SAYS: u8 = 4;
 const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
 const VERSION: u32 = 1;

@@ -34,9 +34,9 @@ const LEAVING_LIMIT: Duration = Duration::from_millis(200);
 pub struct Hand {
     start: AtomicUsize,
     bytes: AtomicUsize,
-    /// The number of requests ...
+    /// The number of requests.
     asked: AtomicU32,
-    /// ... and done.
+    /// The number of requests that are done.
     done: AtomicU32,
     /// The thread behind it; zero: there is none.
     works: AtomicU32,

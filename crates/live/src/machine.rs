@@ -48,9 +48,9 @@ pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
 const NOWHERE: VirtPage = VirtPage(u64::MAX);
 /// The number of pages dropped in one go.
 const TIP_PAGES: usize = 64;
-/// The longest time a parent's engine may take to close what it was sent for a forked child, ...
+/// The longest time a parent's engine may take to close what it was sent for a forked child.
 const RELEASE_NS_MAX: u64 = 10_000_000_000;
-/// ... and how often the child looks.
+/// The interval at which the child looks.
 const RELEASE_PAUSE_NS: u64 = 50_000;
 
 /// The reason why the machine can't be had. The caller makes the text.
@@ -133,9 +133,9 @@ pub struct LiveMachine {
     is_suspicious: bool,
     /// True if pages are known to be modified without a sum, where that can be seen.
     skips_sums: bool,
-    /// The number of pages in a row that have been waited for in vain, ...
+    /// The number of pages in a row that have been waited for in vain.
     waits_in_vain: u32,
-    /// ... and how many of those that were to be dropped.
+    /// The number of pages in a row that were not dropped after all tries.
     drops_in_vain: u32,
     tally: Tally,
 }

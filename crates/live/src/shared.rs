@@ -117,9 +117,9 @@ enum Field {
     EndNs,
     Ending,
     Asked,
-    /// One more than the processor that the process's threads were confined to last, ...
+    /// One more than the processor that the process's threads were confined to last.
     Confined,
-    /// ... and the processors that they may use otherwise, a bit each.
+    /// The processors that confined threads may use otherwise, a bit each.
     ConfinedFrom,
     /// One while the process is to be out of memory, and its program to wait.
     Suspended,

@@ -16,9 +16,9 @@ use crate::{Holder, kept};
 
 /// The part of what a holder has beyond its due, as a divisor, that it gives in an interval.
 const AIMED_PART: u64 = 8;
-/// The part of what it is due beyond which that counts, as a divisor, ...
+/// The part of what it is due beyond which that counts, as a divisor.
 const BAND_PART: u64 = 16;
-/// ... and the frames.
+/// The frames beyond what it is due that do not count, at least.
 const BAND_FRAMES: u64 = 64;
 /// The part of what it has beyond the least that a holder gives in an interval if it is below
 /// others in what is measured.

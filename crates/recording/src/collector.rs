@@ -20,9 +20,9 @@ use crate::sheet::Sink;
 use crate::spool::{Message, Spool};
 use crate::valgrind::Account;
 
-/// The time for which a round may be put off while no process rings, ...
+/// The time for which a round may be put off while no process rings.
 const ROUND: Duration = Duration::from_millis(20);
-/// ... and while there is something for it.
+/// The time for which a round may be put off while there is work for it.
 const ROUND_BEHIND: Duration = Duration::from_millis(1);
 /// The time that a process that is gone is kept in mind in case it becomes known how it
 /// ended.

@@ -25,14 +25,14 @@ use crate::error::Error;
 use crate::region::Region;
 
 /// The addresses of a heap, in multiples of what all blocks may have together: enough that blocks
-/// of different sizes find places beside each other ...
+/// of different sizes find places beside each other.
 const ROOM: u64 = 4;
-/// ... or this many, where the system limits addresses.
+/// The same multiple where the system limits addresses.
 const ROOM_LEAST: u64 = 1;
 
-/// The part of an engine's memory that is given back at once ...
+/// The part of an engine's memory that is given back at once.
 const PIECE_SHARE: usize = 64;
-/// ... unless it is less than this.
+/// The least bytes that are given back at once.
 const PIECE_BYTES_LEAST: usize = 1 << 20;
 
 /// Memory of an [`Engine`](crate::Engine) in blocks, for an allocator: a block is known by its

@@ -16,9 +16,9 @@ use tidemark_live::requests::{Ask, Asked};
 use crate::REQUESTS;
 use crate::hooks::ASK_LIMIT;
 
-/// The number of ranges that are noted at most, ...
+/// The number of ranges that are noted at most.
 const RANGES_MAX: usize = 8;
-/// ... and of bytes in all.
+/// The bytes of noted ranges at most.
 const BYTES_MAX: usize = 256 << 10;
 
 /// The ranges; an empty one is none.

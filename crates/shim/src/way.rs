@@ -23,9 +23,9 @@ use crate::{REQUESTS, filters};
 
 /// The path of the socket, for processes that have the root that the process began with.
 static SOCKET: OnceLock<CString> = OnceLock::new();
-/// The process that has an engine, ...
+/// The process that has an engine.
 static OWN: AtomicI32 = AtomicI32::new(0);
-/// ... and the last that has announced another program.
+/// The last process that has announced another program.
 static ANNOUNCED: AtomicI32 = AtomicI32::new(0);
 /// The number of the folder; less than zero: none is lent.
 static FOLDER: AtomicI32 = AtomicI32::new(-1);

@@ -51,9 +51,9 @@ const CARGO_MAKEFLAGS: &str = "CARGO_MAKEFLAGS";
 /// The tokens of a run.
 #[derive(Debug)]
 pub struct JobServer {
-    /// The pipe from which tokens are taken, ...
+    /// The pipe from which tokens are taken.
     offers: OwnedFd,
-    /// ... and the one to which they are put back.
+    /// The pipe to which tokens are put back.
     returns: OwnedFd,
     /// The descriptors that programs inherit, in the same order.
     inherited: [OwnedFd; 2],

@@ -33,9 +33,9 @@ use crate::room;
 use crate::strangers::parent_of;
 use crate::swap::wait_for_transfers;
 
-/// The time that is left to those who have come, when the recording ends, to say hello, ...
+/// The time that is left to those who have come, when the recording ends, to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
-/// ... and the pause between two looks whether they have.
+/// The pause between two looks for their hello.
 const HELLO_PAUSE: Duration = Duration::from_millis(5);
 /// The least store. It takes no memory before it is used.
 const STORE_BYTES_MIN: u64 = 1 << 30;

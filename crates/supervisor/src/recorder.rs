@@ -38,12 +38,12 @@ impl Recordable {
         })
     }
 
-    /// The program, ...
+    /// The program.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// ... and its arguments.
+    /// The program's arguments.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }

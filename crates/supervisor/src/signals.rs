@@ -40,9 +40,9 @@ pub struct Signals {
     arrivals: UnixStream,
     received: SignalsInfo,
     witness: Witness,
-    /// The signals that have come and are not passed on yet, ...
+    /// The signals that have come and are not passed on yet.
     waiting: SignalSet,
-    /// ... and when it is to be.
+    /// The time at which they are passed on.
     due: Option<Instant>,
 }
 

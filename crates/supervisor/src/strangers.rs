@@ -20,11 +20,12 @@ use tidemark_live::sys::status;
 
 use crate::program::{self, Obstacle};
 
-/// The interval at which strangers are looked at, and looked for, ...
+/// The interval at which strangers are looked at, and looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// ... how many times longer than it takes they are not looked for, at least, ...
+/// The least pause between two searches, as a multiple of the duration of the last.
 const SEARCH_COSTS: u32 = 50;
-/// ... and how soon a process is looked at that has lost its engine: it may be another program now.
+/// The time after which a process that has lost its engine is looked at: it may be another program
+/// now.
 const SOON: Duration = Duration::from_millis(5);
 /// The time that a program that can be managed may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);

@@ -9,11 +9,11 @@ use crate::keys::Key;
 
 /// The lines of the screen that are neither tasks nor the map.
 pub const OTHER_ROWS: usize = 6;
-/// From this many rows on there is room for a map ...
+/// From this many rows on there is room for a map.
 const MAP_FROM: usize = 20;
-/// ... which has this part of them, a line about it included, ...
+/// The part of the rows that the map has, a line about it included.
 const MAP_PART: usize = 6;
-/// ... and no more than this.
+/// The most rows of the map.
 const MAP_MOST: usize = 9;
 
 /// The order of tasks.

@@ -28,9 +28,9 @@ const STEP_BYTES: usize = 4096;
 pub struct Column<T> {
     /// All that are written, if they are in one piece.
     entries: Vec<T>,
-    /// Those of the numbers below `split`, if they are not, ...
+    /// The entries of numbers below `split`, if the table is in two parts.
     below: Vec<T>,
-    /// ... and those of the others.
+    /// The entries of numbers from `split` on, if the table is in two parts.
     behind: Vec<T>,
     blank: T,
     split: usize,

@@ -14,9 +14,9 @@
 
 use super::log::SEGMENT_PAGES;
 
-/// The cost of bringing a page back from compressed memory, with what follows from it, ...
+/// The cost of bringing a page back from compressed memory, with what follows from it.
 const DECOMPRESSION_NS: u64 = 25_000;
-/// ... and from disk.
+/// The cost of bringing a page back from disk.
 const READ_NS: u64 = 90_000;
 /// The cost of reading a whole segment: its bytes take as long again, and its room.
 const WHOLE_READ_NS: u64 = 270_000;
@@ -32,16 +32,16 @@ const ROOMS_LEAST: u32 = 8;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 4;
 
-/// Compressed pages have at least this part of memory to take, ...
+/// Compressed pages have at least this part of memory to take.
 const CEDED_PART: u32 = 256;
-/// ... and at least this many pages ...
+/// The least pages by which the share of compressed pages changes.
 const CEDED_STEP_LEAST: u32 = 8;
-/// ... and no more than a round of reclaim fills.
+/// The most pages by which it changes: what a round of reclaim fills.
 const CEDED_STEP_MOST: u32 = 128;
 
-/// While memory becomes less, this many frames are given up at a time, ...
+/// While memory becomes less, this many frames are given up at a time.
 const SHRINKING_STEP: u32 = 4 * SEGMENT_PAGES;
-/// ... for which the log has this many pages.
+/// The pages that the log has for frames that are given up so.
 pub const SHRINKING_ROOM: u32 = 3 * SEGMENT_PAGES;
 
 /// The frames that the log never takes from the core, in pages. With fewer, an instruction that

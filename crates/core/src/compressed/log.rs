@@ -76,9 +76,9 @@ struct Segment {
     born: u64,
     /// The number of bytes of it that are written.
     used: u32,
-    /// The number of those that are of live entries, ...
+    /// The number of those that are of live entries.
     live: u32,
-    /// ... and the number of those entries.
+    /// The number of live entries.
     count: u32,
     /// The slots whose pages were put here, in their order.
     order: Vec<SlotId>,
@@ -113,9 +113,9 @@ pub struct SegmentLog<Entries> {
     rooms_made: u32,
     rooms_in_use: u32,
     open: [Option<SegmentId>; 2],
-    /// Segments in memory alone, by age, ...
+    /// Segments in memory alone, by age.
     full: BTreeSet<(u64, SegmentId)>,
-    /// ... and those that are on disk as well.
+    /// Segments in memory and on disk, by age.
     clean: BTreeSet<(u64, SegmentId)>,
     stamps: u64,
     /// Bytes in use in `full` and `clean`, and how many of them are live.
@@ -563,12 +563,12 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         self.clean.len() as u32
     }
 
-    /// The number of pages in the log, in memory or on disk, ...
+    /// The number of pages in the log, in memory or on disk.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// ... and how many of them in memory.
+    /// The number of pages in the log's memory.
     pub fn pages_in_memory(&self) -> u64 {
         self.pages_in_memory
     }

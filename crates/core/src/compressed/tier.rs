@@ -41,9 +41,9 @@ const READS_COUNTED: u32 = 64;
 const READS_KNOWN: u32 = 16;
 /// One in this many reads of single pages is of a whole segment, to see whether that pays.
 const READS_TRIED: u32 = 32;
-/// After this many pages in a row that hardly compress, the next ones are taken not to, ...
+/// After this many pages in a row that hardly compress, the next ones are taken not to.
 const REFUSALS_TOLD: u32 = 32;
-/// ... but for one in this many, which is tried.
+/// One in this many pages is compressed all the same, to see whether that pays again.
 const REFUSALS_TRIED: u32 = 16;
 /// The number of blocks of a segment.
 const BLOCKS: usize = SEGMENT_PAGES as usize;

@@ -60,9 +60,9 @@ impl Marks {
 pub(crate) struct Pass {
     /// Freed, or on their way to their pagers since.
     pub(crate) gained: u32,
-    /// On their way in all, ...
+    /// The pages on their way to their pagers.
     pub(crate) laundry: u32,
-    /// ... and those of them that the daemon waits for.
+    /// The pages on their way that the daemon waits for.
     pub(crate) awaited: u32,
 }
 

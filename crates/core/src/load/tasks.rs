@@ -80,10 +80,10 @@ pub struct Order {
 #[derive(Default)]
 struct Activity {
     history: History,
-    /// The processor time that it had used, and the faults that it had waited for, ...
+    /// The processor time that it had used, and the faults that it had waited for.
     processor_ns: u64,
     page_ins: u64,
-    /// ... when it last did something.
+    /// The time at which it was last active.
     active_ns: u64,
     /// The frames that it was last found to need.
     demand: u32,

@@ -91,9 +91,9 @@ const US_NS: u64 = 1000;
 const WAIT_NS: u64 = 200 * MS_NS;
 /// A program that waits for less than this, in hundredths, gains nothing by another's memory.
 const WAITS_LITTLE: u64 = 10;
-/// Processors are busy that are used for this many hundredths of the time, ...
+/// Processors are busy that are used for this many hundredths of the time.
 const BUSY: u64 = 85;
-/// ... and page much if this many hundredths of that are paging.
+/// Busy processors page much if this many hundredths of their time are paging.
 const PAGES_MUCH: u64 = 20;
 /// The time that a change takes to show, for each page that is moved by it.
 const MOVE_NS: u64 = 20 * US_NS;

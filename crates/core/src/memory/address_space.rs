@@ -109,9 +109,9 @@ pub(crate) struct Space {
     pub(crate) ticks: Option<u64>,
     /// The scheduler's last word of it.
     pub(crate) turn: Turn,
-    /// Load control wants it not to run, ...
+    /// Load control wants it not to run.
     pub(crate) is_suspended: bool,
-    /// ... and none of its pages in memory.
+    /// Load control wants none of its pages in memory.
     pub(crate) is_swapped_out: bool,
 }
 

@@ -47,9 +47,9 @@ pub trait Slots: Send {
 }
 
 /// Slots for compressed pages are looked for among this many times those in use, so that there are
-/// runs of free ones, ...
+/// runs of free ones.
 const SPREAD: u64 = 2;
-/// ... and this many more.
+/// The number of slots that are looked through in addition.
 const SPREAD_LEAST: u64 = 2 << 10;
 
 /// The number of slots among which free ones are looked for, by the number in use: each that was

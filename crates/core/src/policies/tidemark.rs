@@ -114,10 +114,10 @@ const TRIAL_OF_COLD: u64 = 750;
 const TRIAL_MOST: u64 = 500;
 /// The share of hot pages that is watched while memory is open, in thousandths.
 const WATCHED_OPEN: u64 = 250;
-/// Trials begin when less than this share of memory is free ...
+/// Trials begin when less than this share of memory is free.
 const FREE_PART: u64 = 4;
-/// ... and in one that has grown since a page had to leave, this: it may grow again, as it asks for
-/// more while there is still twice as much (`Voice::news` of `tidemark-partition`).
+/// The same share of a memory that has grown since a page had to leave: it may grow again, as it
+/// asks for more while there is still twice as much (`Voice::news` of `tidemark-partition`).
 const FREE_PART_GROWN: u64 = 32;
 /// This many pages go on trial for each that arrives: their uses cost a part of what arriving
 /// costs. Without a bound a program that fits, or nearly, would have its pages put on trial again

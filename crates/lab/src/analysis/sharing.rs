@@ -33,13 +33,13 @@ pub(crate) const FILE_PAGE_BYTES_MAX: u64 = 4096;
 /// nothing.
 const INHERITED_MAX: usize = 1 << 22;
 
-/// The watch of a page that a store changes nothing about ...
+/// The watch of a page of one process: no access changes its number.
 const OWN: u8 = 0;
-/// ... of one that a store may leave ...
+/// The watch of a shared page: a store gets the process another page.
 const COPIED: u8 = Kinds::STORE.0;
-/// ... of one that something else was mapped over: any access looks again ...
+/// The watch of a page in a range that was mapped anew: any access looks it up again.
 const STALE: u8 = Kinds::ALL.0;
-/// ... and of one in a shared mapping. It is no kind of access.
+/// The watch of a page in a shared mapping. It is no kind of access.
 const SHARED: u8 = 1 << 7;
 
 /// The accesses of `kinds` as watches have them. What is not known to be a load is a store.

@@ -260,15 +260,15 @@ struct Memory<'a, P> {
     ids: &'a [PageId],
     /// The policy's names of those of the next pages that are not resident.
     ahead: Vec<PageId>,
-    /// The frames that may be emptied for them, ...
+    /// The frames that may be emptied for them.
     next: Vec<FrameId>,
-    /// ... and what those hold.
+    /// The pages in the frames `next`.
     leaving: Vec<PageId>,
     /// References so far.
     ticks: u64,
-    /// The pages that depart from here on, ...
+    /// The pages that depart from here on.
     departures: &'a [Departed],
-    /// ... and before which reference the first do.
+    /// The number of the reference before which the first of them depart.
     due: u64,
 }
 

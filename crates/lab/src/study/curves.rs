@@ -24,9 +24,9 @@ use crate::analysis::sharing::FILE_PAGE_BYTES_MAX;
 use crate::analysis::vmin::vmin_point;
 use crate::analysis::working_set::working_set_point;
 
-/// A curve that can be drawn has about this many points where every one is cheap …
+/// A curve that can be drawn has about this many points where every one is cheap.
 pub(super) const SPREAD: u64 = 480;
-/// … and this many where each takes a run of its own.
+/// The number of points of a curve where each takes a separate run.
 const SPREAD_OF_RUNS: u64 = 24;
 /// Windows of a curve for each doubling.
 const WINDOWS_PER_DOUBLING: u32 = 12;

@@ -231,9 +231,9 @@ struct Stage<'a> {
     rehearsal: &'a Rehearsal,
     order: &'a RehearsalOrder,
     system: System,
-    /// The time of the program in the lab where memory costs nothing, ...
+    /// The time of the program in the lab where memory costs nothing.
     free_ns: u64,
-    /// ... and how long by itself.
+    /// The time of the program by itself, on this machine.
     native_ns: u64,
     /// The part of its own time that is first touches.
     touches_ns: u64,

@@ -546,9 +546,9 @@ struct Merged {
 struct Best {
     next_uses: Vec<u32>,
     page_count: u64,
-    /// The copies that were not written out: their shares of memory, ...
+    /// The copies that were not written out: their shares of memory.
     shares: u32,
-    /// ... and the pages that are in the share of each.
+    /// The pages of each such share.
     common: u32,
 }
 

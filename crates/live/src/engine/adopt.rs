@@ -11,13 +11,13 @@ use crate::sys::{PAGE, status};
 
 /// Pages adopted in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 512;
-/// The shortest time after which the program's memory is looked at again while it grows, ...
+/// The shortest time after which the program's memory is looked at again while it grows.
 const SCAN_NS_LEAST: u64 = 2_000_000;
-/// ... and how many times longer than the last look took it is not, at least, ...
+/// The least pause between two looks, as a multiple of the duration of the last.
 const SCAN_COSTS: u64 = 10;
-/// ... after a fork, ...
+/// The time after a fork at which memory is looked at.
 const SCAN_NS_FORKED: u64 = 10_000_000;
-/// ... and while it does not.
+/// The time after which memory is looked at again while it does not grow.
 const SCAN_NS_MOST: u64 = 64_000_000;
 /// A scan of everything happens at least this often: what keeps the size the same stays unseen.
 const FULL_SCAN_NS: u64 = 1_000_000_000;
@@ -27,20 +27,20 @@ const LATER_NS: u64 = 20_000_000;
 const REVIEW_NS: u64 = 100_000_000;
 /// The same for pages in mappings that can't be moved out of.
 const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
-/// The interval at which memory that is not managed is measured, ...
+/// The interval at which memory that is not managed is measured.
 const MEASURE_NS: u64 = 100_000_000;
-/// ... and how many times longer than that takes it is not, at least.
+/// The least pause between two measurements, as a multiple of the duration of the last.
 const MEASURE_COSTS: u64 = 100;
-/// Memory that is not managed is worth a line beyond this part of the budget, as a divisor, ...
+/// Memory that is not managed is worth a line beyond this part of the budget, as a divisor.
 const UNMANAGED_SHARE: u64 = 8;
-/// ... beyond this many bytes ...
+/// The bytes of unmanaged memory below which it is not worth a line.
 const UNMANAGED_BYTES_LEAST: u64 = 4 << 20;
-/// ... and after this time: what is new is taken over by then.
+/// The time for which memory must be unmanaged to be worth a line: new memory is adopted by then.
 const UNMANAGED_NS_LEAST: u64 = 500_000_000;
 /// The time after which adoption is tried again when there was no frame: twice as late each time in
-/// a row, ...
+/// a row.
 const RETRY_NS: u64 = 1_000_000;
-/// ... and this late at most.
+/// The longest time after which adoption is tried again.
 const RETRY_NS_MOST: u64 = 64_000_000;
 
 /// The memory still to be looked at, and the times.

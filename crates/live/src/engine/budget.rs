@@ -51,9 +51,9 @@ pub(super) const DIVIDING_NS_MAX: u64 = 100_000_000;
 /// The memory that every process has beside its frames, in pages: its engine at rest, and its
 /// stack.
 const BESIDE_FREE: u64 = 512;
-/// The part of its budget, as a divisor, up to which memory beyond that counts, ...
+/// The part of its budget, as a divisor, up to which memory beyond that counts.
 const BESIDE_PART: u32 = 4;
-/// ... in steps of this many frames.
+/// The step, in frames, in which memory beside the frames counts.
 const BESIDE_STEP: u64 = 64;
 
 /// The requests to the supervisor that are due.

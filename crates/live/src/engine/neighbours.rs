@@ -36,9 +36,9 @@ const BLOCK_PAGES: u64 = 64;
 const BLOCK_SHARE: u64 = 16;
 /// The number of blocks that count as the latest.
 const LATEST: usize = 4;
-/// The pause between two looks is at least this ...
+/// The pause between two looks is at least this.
 const LOOK_NS: u64 = 20_000_000;
-/// ... and this multiple of the last one's duration.
+/// The least pause between two looks, as a multiple of the last one's duration.
 const LOOK_SHARE: u64 = 16;
 /// The number of times that a look is tried again that a change of the address space has spoilt.
 const CATCH_UP_TRIES: u32 = 1000;

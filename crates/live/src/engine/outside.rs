@@ -25,9 +25,9 @@ const PAGES_MOST: usize = 4096;
 /// The pause before the next are tried, at first, and at most.
 const PAUSE_NS_LEAST: u64 = 20_000_000;
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
-/// The time after the last disowned page at which it is said how many there are, ...
+/// The time after the last disowned page at which it is said how many there are.
 const SAID_AFTER_NS: u64 = 1_000_000_000;
-/// ... and how long after the first at most.
+/// The time after the first disowned page at which it is said at the latest.
 const SAID_BEFORE_NS: u64 = 5_000_000_000;
 
 /// The pages outside of the account.

@@ -40,21 +40,22 @@ const SAMPLES_AGREEING: u32 = 2;
 /// asleep and being woken takes 5 us, and much longer on a virtual machine whose processor halts
 /// meanwhile; a page comes from a fast disk in 40 to 100 us.
 pub const AWAKE_NS: u64 = 150_000;
-/// A window is this many faults ...
+/// A window is this many faults.
 const WINDOW_FAULTS: u32 = 64;
-/// ... in no more than this: what is saved of each, 45 µs at most, is little of 250.
+/// A window counts only if it is no longer than this: a gain of 45 µs a fault, at most, is little
+/// of 250.
 const WINDOW_NS_MOST: u64 = WINDOW_FAULTS as u64 * 250_000;
 /// At least this part of those that were looked up must come from another processor.
 const AWAY_PART: u32 = 4;
-/// The length of a series at first ...
+/// The length of a series at first.
 const SERIES_NS_LEAST: u64 = 16_000_000;
-/// ... which doubles up to this.
+/// The longest such time: it doubles up to this.
 const SERIES_NS_MOST: u64 = 256_000_000;
 /// Better is this many faults in the time of ten.
 const BETTER_FAULTS: u64 = 11;
-/// The time for which threads are left alone at first ...
+/// The time for which threads are left alone at first.
 const PAUSE_NS_LEAST: u64 = SERIES_NS_LEAST;
-/// ... which doubles up to this.
+/// The longest such time: it doubles up to this.
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
 /// With more threads than this none is confined: to look after them would take too long.
 const THREADS_MAX: usize = 64;
@@ -64,9 +65,9 @@ pub(super) struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
     disk: Option<u32>,
-    /// One fault in this many is looked at now, ...
+    /// One fault in this many is looked at now.
     sample_every: u32,
-    /// ... and this many come before the next one.
+    /// The number of faults before the next one that is looked at.
     until_sample: u32,
     /// The number of looks so far.
     looks: u32,

@@ -29,10 +29,10 @@ const PAUSE_IN_STEP: Duration = Duration::from_micros(50);
 /// The most times that it is halved.
 const WAITS_HALVED_MAX: u32 = 12;
 /// The number of times that a page that is to be dropped is tried again at once (another process
-/// may be sharing it just then), ...
+/// may be sharing it just then).
 const TRIES_TO_DROP_AT_ONCE: u32 = 64;
-/// ... and how often after pauses: the kernel may hold it. Half as often for each page in a row
-/// that this does not help with.
+/// The number of times that it is tried after pauses: the kernel may hold it. Half as many for each
+/// page in a row that this does not help with.
 const TRIES_TO_DROP: u32 = 4000;
 const PAUSE_TO_DROP: Duration = Duration::from_micros(50);
 /// The number of times that an enter is tried again over time where nothing is registered. A

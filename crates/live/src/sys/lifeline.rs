@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::thread;
 
-/// The kernel's mark on the lock of a thread that has ended (`FUTEX_OWNER_DIED`), ...
+/// The kernel's mark on the lock of a thread that has ended (`FUTEX_OWNER_DIED`).
 const OWNER_DIED: u32 = 0x4000_0000;
-/// ... what asks it to wake a waiter (`FUTEX_WAITERS`), ...
+/// The mark that asks the kernel to wake a waiter (`FUTEX_WAITERS`).
 const WAITERS: u32 = 0x8000_0000;
-/// ... and the number of the thread.
+/// The bits with the number of the thread that holds the lock.
 const THREAD: u32 = 0x3fff_ffff;
 
 const WORDS: usize = 8;

@@ -29,7 +29,7 @@ const EXTENTS_AT: f64 = 84.0;
 /// This many letters of a process's name fit, and of a region's.
 const PROCESS_LETTERS: usize = 12;
 const REGION_LETTERS: usize = 20;
-/// … beside a process's.
+/// The letters of a region's name that fit beside a process's.
 const REGION_LETTERS_BESIDE: usize = 9;
 /// Between bands, in pixels.
 const BETWEEN: usize = 2;

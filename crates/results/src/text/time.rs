@@ -6,14 +6,14 @@ use crate::record::{PAGE_BYTES, RunRecord, Statistics};
 /// Below this part of its time in waits, a run's text says that memory is hardly short.
 const HARDLY: f64 = 0.05;
 
-/// The policy that is proposed for loops larger than memory, ...
+/// The policy that is proposed for loops larger than memory.
 const LOOP_POLICY: &str = "tidemark";
 const LOOP: &str = "pages are walked through again and again, and it keeps a part of them";
-/// ... and all policies that keep a part of a loop.
+/// The policies that keep a part of a loop.
 const LOOP_KEEPERS: [&str; 6] = ["tidemark", "mru", "lirs", "eelru", "clock-pro", "random"];
-/// From this many pages for each request on, pages are read in walks, ...
+/// From this many pages for each request on, pages are read in walks.
 const WALK_PAGES: f64 = 4.0;
-/// ... and from this many page-ins for each page on, again and again.
+/// From this many page-ins for each page on, pages are read again and again.
 const ROUNDS_MIN: u64 = 3;
 /// The part of the budget beyond which memory that is not managed is worth a word.
 const UNMANAGED_PART: u64 = 8;

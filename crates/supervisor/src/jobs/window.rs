@@ -19,9 +19,9 @@ const PLENTY: u32 = 4;
 /// The least pages that a job is expected to need: 1 MiB.
 const PAGES_LEAST: f64 = 256.0;
 
-/// The pages of a job of which nothing is known: 128 MiB, ...
+/// The pages of a job of which nothing is known: 128 MiB.
 const PAGES_GUESSED: f64 = 32768.0;
-/// ... or this part of all memory, if that is less.
+/// The part of all memory that is guessed instead, if that is less.
 const GUESSED_PART: f64 = 0.25;
 
 /// The number of jobs that may be at work, and what it follows from.

@@ -40,9 +40,9 @@ pub static DESCRIPTION: Description = Description {
     knobs: &[],
 };
 
-/// Memory is cut into this many parts, ...
+/// Memory is cut into this many parts.
 const PARTS: u64 = 8;
-/// ... and the axis ends after this many of them.
+/// The number of parts of the axis, in memory and behind it.
 const PARTS_MOST: u64 = 20;
 /// The first cut is nearer than the first part: for loops, the fewer young pages the better.
 const FIRST_PART: u64 = 32;

@@ -24,10 +24,10 @@ pub(super) struct Loans {
     lender: u32,
     /// The child of the fork that goes on.
     child: Option<ProcessIndex>,
-    /// The userfaultfd that came during this fork, ...
+    /// The userfaultfd that came during this fork.
     born: Option<Uffd>,
-    /// ... and how many have. Of several it is not known which is the child's: another thread has
-    /// forked unannounced meanwhile.
+    /// The number of userfaultfds that came during this fork. Of several it is not known which is
+    /// the child's: another thread has forked unannounced meanwhile.
     count: u32,
     /// Those of earlier children that the supervisor does not know yet.
     lent: Vec<(ProcessIndex, Uffd)>,

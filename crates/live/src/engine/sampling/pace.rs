@@ -61,9 +61,9 @@ pub(super) enum Look {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     windows: Windows,
-    /// The program's time at which the window began, ...
+    /// The program's time at which the window began.
     began_ns: u64,
-    /// ... and at which to look if it is over.
+    /// The program's time at which to look if the window is over.
     due_ns: u64,
     /// True if it is the first: what stands there then is of a forked child's parent.
     is_first: bool,

@@ -30,9 +30,9 @@ const WATCHED: u64 = 4;
 pub(super) const ALL: u64 = 256;
 /// Shares that differ by no more are alike: the first that leaves half of the regions to split.
 const ALIKE: [u64; 4] = [0, ALL / 4, ALL / 2, ALL];
-/// The least gap that no region reaches across, ...
+/// The least gap that no region reaches across.
 const GAP_BYTES: usize = 2 << 20;
-/// ... and the most of them.
+/// The most such gaps.
 const GAPS_MAX: usize = 15;
 
 /// The memory of a program by regions.
@@ -46,9 +46,9 @@ pub(super) struct Regions {
 #[derive(Clone, Copy, Default)]
 struct Region {
     start: usize,
-    /// Pages of it of which is known if they were touched in the window at hand, ...
+    /// Pages of it of which is known if they were touched in the window at hand.
     seen: u64,
-    /// ... and those that were.
+    /// The pages of it that were touched, of those seen.
     touched: u64,
 }
 
