@@ -12,9 +12,9 @@ const LONG: usize = 600;
 #[derive(Clone, Copy)]
 struct Program {
     set: u64,
-    /// The pages that it touches in an interval if all are in memory, ...
+    /// The pages that it touches in an interval if all are in memory.
     touches: u64,
-    /// ... and the processor time that it takes, in ms.
+    /// The processor time that it takes in an interval, in ms.
     processor_ms: u64,
 }
 
