@@ -50,7 +50,7 @@ enum Action {
     Get(Get),
     /// Deletes files of a volume
     Rm(Remove),
-    /// Finds and repairs damage of a volume
+    /// Finds damage of a volume, and repairs it with `--repair`
     Check(Check),
 }
 
