@@ -330,7 +330,7 @@ macro_rules! define_counter {
                 }
             }
 
-            /// The things that are counted.
+            /// The unit of the counter.
             pub const fn unit(self) -> Unit {
                 match self {
                     $(Counter::$variant => Unit::$unit,)*
@@ -365,7 +365,7 @@ macro_rules! define_counter {
                 }
             }
 
-            /// The name in the record of a replay, if it stands there.
+            /// The name in the record of a replay, if it is part of it.
             pub const fn replay_name(self) -> Option<&'static str> {
                 match self {
                     $(Counter::$variant => record_name!($replay),)*

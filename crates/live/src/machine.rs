@@ -425,7 +425,7 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
-    /// Returns true if `thread` is that of the hand.
+    /// Returns true if `thread` is the engine's helper thread, its [`hand`](crate::hand).
     pub(crate) fn is_hand(&self, thread: u32) -> bool {
         self.hand.and_then(Hand::thread) == Some(thread)
     }

@@ -22,7 +22,7 @@ use crate::sys::Errno;
 use crate::sys::shm::Shared as Area;
 
 const WORD: usize = 8;
-/// Words in a chunk; of those, how many there are.
+/// The number of words in a chunk, and the number of chunks.
 const CHUNK_WORDS: u64 = 8 << 10;
 const CHUNKS: u64 = 64;
 /// The time for which the writer sleeps before it looks again whether there is room.

@@ -402,7 +402,7 @@ impl SwapStore {
         }
     }
 
-    /// Waits until something has finished, or for so long. It may be a short wait.
+    /// Waits until a transfer has finished, at most for `limit_ns`. It may return early.
     pub fn wait(&self, limit_ns: u64) {
         match self.finished() {
             // Whatever the wait answers, who waits looks for itself.

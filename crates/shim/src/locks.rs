@@ -195,8 +195,8 @@ fn lock_range(start: usize, bytes: usize, flags: MlockFlags) -> Result<(), Errno
     }
 }
 
-/// Has the engine let go of what is locked in a range. Whether that is so much that the engine
-/// wants to look at it again.
+/// Makes the engine unregister locked memory in a range. Returns true if that was so much that the
+/// engine must look again.
 fn let_go(start: usize, bytes: usize) -> bool {
     let first = start & !(PAGE - 1);
     let bytes = start.saturating_add(bytes).saturating_sub(first);

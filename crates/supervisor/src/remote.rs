@@ -13,7 +13,7 @@ use crate::program::plain;
 
 /// The time that a run has to take a request, and then to reply.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The time in which an engine draws a map, mostly.
+/// The pause between two requests for a map, in which an engine usually draws it.
 const MAP_PAUSE: Duration = Duration::from_millis(20);
 /// The longest reply: a run has 1024 tasks at most.
 const REPLY_BYTES_MAX: u64 = 16 << 20;

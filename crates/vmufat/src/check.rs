@@ -55,12 +55,12 @@ pub enum Finding {
     },
     /// A file has no name.
     Nameless {
-        /// Its record.
+        /// The number of the file's directory record.
         slot: usize,
     },
     /// A file is not in the blocks that its record promises.
     Chain {
-        /// Its record.
+        /// The number of the file's directory record.
         slot: usize,
         /// Its name.
         name: Name,

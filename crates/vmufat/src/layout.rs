@@ -58,7 +58,7 @@ pub struct Layout {
 pub struct Flaw {
     /// The field's name.
     pub field: &'static str,
-    /// Its value.
+    /// The value of the field.
     pub value: u16,
     /// The least it may say.
     pub least: u16,

@@ -31,7 +31,7 @@ const CALL_BYTES: usize = 4 << 20;
 /// The purpose for which the heap is to have room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// To serve a fault. Without that room a program has to end.
+    /// Memory to serve a fault. Without it a program has to end.
     Fault,
     /// To do a call that has the kernel keep more than before: files, regions, processes.
     Call,

@@ -93,7 +93,7 @@ pub enum Trap {
     },
     /// It did what a program may not do.
     Exception {
-        /// The processor's number of it.
+        /// The processor's number of the exception.
         vector: u64,
         /// The processor's error code.
         error: u64,

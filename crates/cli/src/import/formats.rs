@@ -127,7 +127,7 @@ impl Format {
         Ok(known.map(|(_, format)| *format))
     }
 
-    /// The format of a file that has a mark at its beginning, or that no name tells.
+    /// The format of a file by its first bytes, where its name does not show it.
     fn of_start(start: &[u8]) -> Option<Format> {
         let known = foreign::find_marked(start).or_else(|| {
             let likely = foreign::find_likely(start)?;

@@ -134,8 +134,8 @@ impl<List: ListNumber> Queues<List> {
         }
     }
 
-    /// Takes all that stand before `member` on its list behind the last of it, in their order, so
-    /// that `member` is the first. Takes the same time however many they are.
+    /// Rotates a list so that `member` is its first: the members before it move behind the last, in
+    /// their order. Takes constant time.
     pub fn turn_to(&mut self, member: u32) {
         match self.order(member) {
             Some(mut order) => order.turn_to(member),

@@ -126,7 +126,7 @@ pub fn next_frames(frames: u32, in_use: u32) -> u32 {
 /// The use of reads from disk: `pages` wanted of those that came with `reads`.
 #[derive(Clone, Copy, Debug)]
 pub struct Yield {
-    /// The reads.
+    /// The number of reads from disk.
     pub reads: u32,
     /// The pages.
     pub pages: u32,

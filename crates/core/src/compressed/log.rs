@@ -97,7 +97,7 @@ pub enum Freed {
 /// The two ends that are written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// Pages that have just left.
+    /// The end of the log for pages that have just left the frames.
     Young,
     /// Pages that were live in segments with many holes.
     Survivors,

@@ -219,7 +219,7 @@ struct Tidemark {
     price: i64,
 }
 
-/// The rates at which pages that could have left, or have left, are used.
+/// The refault rates of cold and of hot pages, by which the number of cold pages moves.
 #[derive(Default)]
 struct Rates {
     /// Of pages that left as cold a short while ago.

@@ -36,7 +36,7 @@ pub enum Modification {
     /// It has to be written, whether or not its program has written to it: its pager may not hold
     /// it, or this machine does not tell.
     Possible,
-    /// Its program has written to it since it came to its frame.
+    /// The page was written to by its program since it came to its frame.
     Written,
 }
 

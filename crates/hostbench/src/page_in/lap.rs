@@ -9,7 +9,7 @@ use tidemark_live::sys::thread;
 
 use crate::workload::heap::{PAGE_WORDS, word};
 
-/// A prime by which a walk goes through pages so that neighbours do not follow each other.
+/// The step of a walk over all pages: a prime, so that neighbours do not follow each other.
 const STRIDE: u64 = 7919;
 /// The number of touches between two looks at the clock.
 const LOOK_EVERY: u32 = 1024;

@@ -75,7 +75,7 @@ impl<'a> ReferenceString<'a> {
         ReferenceString { times, ..self }
     }
 
-    /// The same references, lasting as `touch` says.
+    /// The same references, where each use lasts for a moment or until the next, by `touch`.
     pub fn lasting(self, touch: Touch) -> ReferenceString<'a> {
         ReferenceString { touch, ..self }
     }

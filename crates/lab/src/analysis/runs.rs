@@ -10,7 +10,7 @@
 /// Numbers between two marks.
 const SPAN: usize = 256;
 
-/// The number of numbers, and their sum.
+/// The count and the sum of numbers in a multiset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) count: u64,

@@ -60,7 +60,7 @@ const BESIDE_STEP: u64 = 64;
 #[derive(Default)]
 pub(super) struct Asking {
     voice: share::Voice,
-    /// The number of pages that were last found beside the frames.
+    /// The process's memory beside its frames, in pages, as it was last measured.
     beside_last: u64,
     /// The supervisor is to be poked.
     has_news: bool,

@@ -140,7 +140,7 @@ impl Pace {
         self.due_ns.saturating_sub(now_ns)
     }
 
-    /// The length told for windows, if it is not that of the first.
+    /// The reported length of windows, if it is not that of the first.
     pub(super) fn told_beside_first(&self) -> Option<u64> {
         (self.told_ns != self.windows.first_ns).then_some(self.told_ns)
     }
