@@ -182,6 +182,10 @@ sim-new: deps
 structure: ## Fields, functions, calls and lines of COMMITS (HEAD), as a measure of the structure.
 	scripts/structure $(COMMITS)
 
+.PHONY: comments
+comments: ## Documentation comments at random (NUMBER, SEED), to be read without their code.
+	scripts/draw-comments $(NUMBER) $(SEED)
+
 .PHONY: ci
 ci: check test proof ## What continuous integration runs, and a minute of fuzzing.
 	scripts/fuzz --minute

@@ -227,7 +227,7 @@ impl Kernel {
             0 => None,
             number => Some(process.file(number).ok_or(Refusal::Missing)?.file),
         };
-        // A page stays free behind each piece: who runs over the end is told.
+        // A page stays free behind each piece: an access past the end is a fault.
         let next = at.plus(pages + 1);
         if next.0 * PAGE_BYTES > USER_END / 2 {
             return Err(Refusal::Full);
@@ -385,7 +385,8 @@ impl Kernel {
         Ok(Outcome::Value(0))
     }
 
-    /// Changes what the program may do there: read (1), or read and write (2). Text stays as it is.
+    /// Carries out `protect`: sets the rights of a range to read (1), or read and write (2). Text
+    /// is left out.
     fn call_protect(&mut self, id: ProcessId, address: u64, bytes: u64, rights: u64) -> Called {
         let (at, pages) = range_of(address, bytes)?;
         let space = self.processes[&id].space;

@@ -1,16 +1,16 @@
 //! The kernel: who runs, what becomes of faults and interrupts, and how it all ends.
 //!
 //! Everything happens in one loop, with interrupts off. A program is run until it stops; what it
-//! stopped for is dealt with; requests that the core has made go to the disks. When nobody can run,
-//! the kernel waits for an interrupt. A process that must wait inside a system call does the call
-//! again when it is woken: nothing of a call is kept.
+//! stopped for is dealt with; requests that the core has made go to the disks. When no process can
+//! run, the kernel waits for an interrupt. A process that must wait inside a system call does the
+//! call again when it is woken: nothing of a call is kept.
 //!
 //! # Invariants
-//! 1. A process stands in `ready` exactly once if it is ready and not suspended, unless it is the
-//!    one that runs.
+//! 1. A process is in `ready` exactly once if it is ready and not suspended, unless it is the one
+//!    that runs.
 //! 2. In time of faults no transfer is under way when a program goes on.
-//! 3. Load control knows where each process stands whenever it is asked: before each tick it is
-//!    told. Whom it has suspended stands in no queue until it says otherwise.
+//! 3. Load control knows the place of each process whenever it is asked: it gets them before each
+//!    tick. A suspended process is in no queue until it is resumed.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -43,7 +43,7 @@ use crate::volume;
 
 /// The first process: when it ends, all ends.
 pub const FIRST: ProcessId = 1;
-/// The interval at which the memory is told the time.
+/// The interval at which the memory gets the time.
 const MEMORY_TICK_NS: u64 = 1_000_000_000;
 /// The most pages that come for one instruction or call: if swap is full, and else. It needs a
 /// few; more come if they leave again.
@@ -72,7 +72,7 @@ pub struct Kernel {
     pub(crate) programs: Programs,
     time: parameters::Time,
     pace: u64,
-    /// The time that has passed, in time of faults, while nobody could fault.
+    /// The time that has passed, in time of faults, while no process could fault.
     idle_ns: u64,
     suspensions: u64,
     is_logging: bool,
@@ -225,7 +225,7 @@ impl Kernel {
         }
     }
 
-    /// The machine's clock, whatever the core's goes by.
+    /// The machine's clock, whatever the core's counts.
     pub(crate) fn clock_ns(&self) -> u64 {
         self.clock.now_ns()
     }
@@ -489,8 +489,8 @@ impl Kernel {
         !self.processes.values().any(is_sleeping)
     }
 
-    /// Has time of faults go on to the next tick, though nobody faults: load control may have
-    /// somebody run again then.
+    /// Advances time of faults to the next tick, without a fault: load control may resume a process
+    /// then.
     fn pass_idle(&mut self) {
         let now = self.now();
         self.idle_ns += self.next_tick.since_ns(now);
@@ -543,7 +543,7 @@ impl Kernel {
                 order: place.unwrap_or(self.ready.len()) as u64,
                 ran_ns: match self.time {
                     parameters::Time::Real => process.ran_ns * self.pace,
-                    // How long it took says nothing of a time that goes by faults.
+                    // Its duration means nothing in time of faults.
                     parameters::Time::Faults => 0,
                 },
                 is_active: !matches!(process.state, State::Waiting | State::Sleeping(_)),
@@ -584,7 +584,7 @@ impl Kernel {
         }
     }
 
-    /// Carries out what the core wants, and has it make room for whoever comes next.
+    /// Carries out what the core wants, and has it make room for the next faults.
     pub(crate) fn conclude(&mut self) {
         self.conclude_at(self.now());
     }
@@ -672,13 +672,13 @@ impl Kernel {
         assert_eq!(
             self.vm.frames().in_use(),
             0,
-            "frames are in use, and nobody is there"
+            "frames are in use, and no process is left"
         );
         let free = self.vm.slots_mut().free();
         assert_eq!(
             free,
             self.store.slots(),
-            "slots are in use, and nobody is there"
+            "slots are in use, and no process is left"
         );
     }
 }

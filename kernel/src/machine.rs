@@ -5,8 +5,8 @@
 //! all. Other tables need nothing, since taking one into use makes the processor forget.
 //!
 //! # Invariants
-//! 1. An entry that is there leads to a frame, and stands in the reverse map of that frame, or to a
-//!    pinned page that the core knows nothing of.
+//! 1. A present entry leads to a frame, and is in the reverse map of that frame, or leads to a
+//!    pinned page that the core does not know.
 //! 2. What entries that are gone have said of a page's use is kept with its frame until it is
 //!    asked for, or another page comes.
 
@@ -156,7 +156,7 @@ impl PageTables {
         Some(self.frames.bytes_mut(frame))
     }
 
-    /// Forgets that `at` was used, so that the bit tells of the next use.
+    /// Forgets that `at` was used, so that the bit shows the next use.
     pub fn forget_use(&mut self, space: SpaceId, at: VirtPage) {
         let table = &mut self.space(space).table;
         let entry = table.entry(at.0);

@@ -25,7 +25,7 @@ use arch::Board;
 use arch::panic::{Ending, exit};
 use kernel::Kernel;
 
-/// Reads the parameters, has the machine make itself ready with so many frames, and runs.
+/// Reads the parameters, has the machine make itself ready with that many frames, and runs.
 fn start(command_line: &str, prepare: impl FnOnce(u32) -> Board) -> ! {
     let parameters = match parameters::parse(command_line) {
         Ok(parameters) => parameters,

@@ -54,7 +54,7 @@ pub struct Parameters<'a> {
     pub load: &'a str,
     /// The seed of the policy's random numbers.
     pub seed: u64,
-    /// The factor by which the core's clock is faster than that it goes by.
+    /// The factor by which the core's clock is faster than the machine's.
     pub pace: u64,
     /// The layout of memory.
     pub layout: Layout,

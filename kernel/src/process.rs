@@ -36,7 +36,7 @@ pub struct Open {
     pub file: usize,
     /// The offset at which it is read next.
     pub at: u64,
-    /// The contents, where files are pinned.
+    /// The contents of the file, if files are pinned (`--pinned`); otherwise its pages are paged.
     pub contents: Option<Rc<Vec<u8>>>,
 }
 
@@ -56,8 +56,8 @@ pub struct Process {
     pub state: State,
     /// Load control has stopped it.
     pub is_suspended: bool,
-    /// Pages that have come for the instruction that is to be done again. That is no use that a
-    /// bit tells of: the bit is to say whether a page is used *again*.
+    /// Pages that have come for the instruction that is to be done again. A bit does not show that
+    /// use: it shows whether a page is used *again*.
     pub fresh: Vec<VirtPage>,
     /// The place of the next mapping.
     pub next_page: VirtPage,
@@ -144,7 +144,7 @@ pub enum Misdeed {
         /// The processor's number for it.
         vector: u64,
     },
-    /// A page of it can't be brought.
+    /// A page that it needs can't be read.
     Lost(Failure),
     /// The kernel has no memory for its tables.
     Crowded,

@@ -9,9 +9,9 @@ use core::fmt;
 use tidemark_core::id::{PAGE_BYTES, VirtPage};
 use tidemark_core::machine::Rights;
 
-/// Programs lie between these addresses, ...
+/// Programs lie between these addresses.
 const LEAST: u64 = 0x10000;
-/// ... and what they map from here on.
+/// The address from which on programs map memory.
 pub const MAPPED: u64 = 0x10_0000_0000;
 /// The page behind the stack.
 pub const STACK_END: VirtPage = VirtPage(0x0007_ffff_ffff);
@@ -23,9 +23,9 @@ pub const STACK_PAGES: u64 = 64;
 pub struct Segment {
     /// The page at which it begins.
     pub at: VirtPage,
-    /// The number of its pages that are in the file, ...
+    /// The number of its pages that are in the file.
     pub file_pages: u64,
-    /// ... from which page of the file on.
+    /// The first of those pages in the file.
     pub file_first: u64,
     /// The number of its pages in all; what is not in the file reads as zeros.
     pub pages: u64,

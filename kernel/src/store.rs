@@ -431,7 +431,7 @@ fn checksum(bytes: &[u8; PAGE_BYTES]) -> u64 {
     })
 }
 
-/// Reads so many sectors from `sector` on while nothing else is under way, each to the beginning of
+/// Reads sectors from `sector` on while nothing else is under way, each to the beginning of
 /// a page; `None` if the disk fails.
 pub fn read_now(disk: &mut Disk, sector: u64, count: usize) -> Option<Vec<Box<Page>>> {
     let piece = |_| Piece::of_page(Page::zeroed(), SECTOR_BYTES as usize);

@@ -13,7 +13,7 @@ use crate::arch::virtio::{Disk, SECTOR_BYTES};
 use crate::say;
 use crate::store::read_now;
 
-/// The most findings of a volume that are told.
+/// The most findings of a volume that are printed.
 const FINDINGS_TOLD: usize = 4;
 
 const _: () = assert!(BLOCK_BYTES as u64 == SECTOR_BYTES);

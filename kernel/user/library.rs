@@ -66,7 +66,7 @@ pub fn read_named(number: u32) -> Option<Vec<u8>> {
     let mut contents = Vec::new();
     let mut part = [0; PART_BYTES];
     while file >= 0 {
-        // SAFETY: the part is as long as is said, and is written to by nobody else.
+        // SAFETY: the part is as long as is said, and is not written to elsewhere.
         let count = unsafe { read_file(file, part.as_mut_ptr(), PART_BYTES) };
         match usize::try_from(count) {
             Ok(0) => return Some(contents),
@@ -77,7 +77,7 @@ pub fn read_named(number: u32) -> Option<Vec<u8>> {
     None
 }
 
-/// A heap that takes nothing back: a program's memory goes with it.
+/// A heap that frees no block: the kernel frees all memory at the program's end.
 struct Heap {
     next: Cell<usize>,
     end: Cell<usize>,

@@ -1,4 +1,4 @@
-//! `tidemark compare`: a prediction beside what comes of it, as [`tidemark_comparison`] makes it.
+//! `tidemark compare`: a prediction beside live runs, made by [`tidemark_comparison`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,8 +23,8 @@ use crate::run;
     not be done."
 )]
 pub struct Arguments {
-    /// The amounts of memory: in pages (`4096`), with a unit (`16M`), or as a share of all the
-    /// managed memory that the program uses (`50%`)
+    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), or as a share of the managed
+    /// memory that the program uses (`50%`)
     #[arg(short, long, value_name = "SIZE,…")]
     memory: String,
     /// The policies, of those that can run live [default: that of `tidemark run` with the store]
@@ -34,21 +34,21 @@ pub struct Arguments {
     /// file]
     #[arg(long, value_name = "KIND")]
     store: Option<run::Store>,
-    /// Keep the trace in FILE; if it is there already, it is taken in place of a recording
+    /// Keep the trace in FILE; if FILE exists, use it in place of a recording
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Record every change of page, not a page once in 1000 instructions
+    /// Record every change of page, in place of each page once in 1000 instructions
     #[arg(long)]
     exact: bool,
     /// Run the lab and the program in step, and compare their decisions one by one; for programs
     /// of one thread
     #[arg(long)]
     in_step: bool,
-    /// The number of times each live run is made; medians are compared
+    /// The number of live runs of each kind; their medians are compared
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: u32,
-    /// The disk that the prediction assumes: `measured`, which is the one that live runs swap to,
-    /// tried out first; or as for `tidemark replay`
+    /// The disk of the prediction: `measured`, the disk that live runs swap to, measured first; or
+    /// as for `tidemark replay`
     #[arg(long, value_name = "DISK", default_value = MEASURED)]
     disk: String,
     /// The load control, as for `tidemark run`

@@ -1,4 +1,4 @@
-//! `tidemark ctl`: asks a run something while it runs, over its control socket.
+//! `tidemark ctl`: requests to a run while it runs, over its control socket.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub struct Arguments {
     /// The control socket, if `run --control` named one
     #[arg(long, value_name = "PATH", conflicts_with = "run")]
     socket: Option<PathBuf>,
-    /// Print the reply as it is, in JSON
+    /// Print the reply as JSON
     #[arg(long, global = true)]
     json: bool,
     /// The request
@@ -33,11 +33,11 @@ pub struct Arguments {
 /// A request, as people write it.
 #[derive(Debug, Subcommand)]
 enum Order {
-    /// Shows what each task has, does and waits for
+    /// Shows the memory, state and waits of each task
     Stats,
     /// Shows the same in the OpenMetrics format
     Metrics,
-    /// Shows which parts of a task's memory are in memory, compressed, on disk, and nowhere
+    /// Shows which parts of a task's memory are resident, compressed, on disk, or untouched
     Map {
         /// The process id of the task
         task: u32,
@@ -55,12 +55,12 @@ enum Order {
         /// The process id of the task
         task: u32,
     },
-    /// Lets a suspended task go on
+    /// Resumes a suspended task
     Resume {
         /// The process id of the task
         task: u32,
     },
-    /// Pages a task out as a whole, and lets it grow again
+    /// Pages out a whole task, which then pages in what it touches
     Evict {
         /// The process id of the task
         task: u32,

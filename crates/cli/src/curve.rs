@@ -30,18 +30,19 @@ pub struct Arguments {
     /// (default: lru,ws,vmin and, where there is memory for it, opt; with --sample, lru)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policies: Vec<String>,
-    /// Estimate LRU's curve from eight samples of the pages: a share of them (`0.01`, `1%`), or
-    /// at most so many at a time (`8k`); each process's pages count apart, and stay when it ends
+    /// Estimate LRU's curve from eight samples of the pages: a share of them (`0.01`, `1%`), or a
+    /// largest number at a time (`8k`). The pages of each process are its own, and stay when it
+    /// ends
     #[arg(long, value_name = "RATE|PAGES")]
     sample: Option<String>,
-    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), as a share of all the pages
-    /// that the program uses (`50%`), or `all`
+    /// The sizes of memory: in pages (`4096`), with a unit (`16M`), as a share of all pages that
+    /// the program uses (`50%`), or `all`
     #[arg(long, value_name = "N,…")]
     at: Option<String>,
-    /// Count visits, of a trace of a cache that has them: all objects of a visit are wanted at
-    /// once, each once, and what the policy evicts leaves when the visit is over. `--at` takes
-    /// numbers of objects, or, if the trace tells the sizes of objects, sizes (`64M`); and shares
-    /// of all objects (default policies: lru,lfu,least-stale,opt)
+    /// Simulate a cache whose trace has visits. A visit needs all its objects at once, and each
+    /// once; evictions happen when it ends. `--at` takes numbers of objects, shares of all objects,
+    /// and, if the trace has sizes of objects, sizes (`64M`) (default policies:
+    /// lru,lfu,least-stale,opt)
     #[arg(
         long,
         conflicts_with_all = [
@@ -149,7 +150,7 @@ fn leave_out_optimum(
     }
 }
 
-/// Refuses sizes that a sampled trace can't tell of.
+/// Refuses sizes that a sampled trace has no answer for.
 fn check_sizes(sizes: &Sizes, trace: &TraceFacts) -> Result<(), Refusal> {
     let (Sizes::At(sizes), Some(windows)) = (sizes, trace.windows) else {
         return Ok(());
@@ -157,9 +158,9 @@ fn check_sizes(sizes: &Sizes, trace: &TraceFacts) -> Result<(), Refusal> {
     let least = windows.pages_touched;
     match sizes.iter().find(|pages| **pages < least) {
         Some(pages) => refuse!(
-            "`--at`: {} is less than the {} that the program touches within one sampling window of \
-             {}, and the trace can't tell of that; ask for more, or record it with a shorter \
-             `--window` or without `--live`",
+            "`--at`: {} is less than the {} that the program touches within one sampling window \
+            of {}, so the trace has no answer; ask for more, or record with a shorter `--window` \
+            or without `--live`",
             text::bytes(trace.bytes(*pages)),
             text::bytes(trace.bytes(least)),
             span(windows.longest_ns),

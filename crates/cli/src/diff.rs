@@ -33,8 +33,9 @@ pub struct Arguments {
     /// The trace or the record after
     #[arg(value_name = "AFTER")]
     after: PathBuf,
-    /// End with status 1 if an amount differs by more than so many percent of what it was (`5%`),
-    /// or grew by more (`+5%`); regions by so much of all pages; phases are not judged
+    /// End with status 1 if an amount differs by more than this percentage of its old value (`5%`),
+    /// or grew by more (`+5%`). Regions are judged by the same share of all pages; phases are not
+    /// judged
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<String>,
     /// The sizes of memory for misses: in pages (`4096`), with a unit (`16M`), or as a share of

@@ -17,14 +17,14 @@ use crate::output::say;
 /// Exit status: 0 if `tidemark run` works here, 1 if something it needs is missing.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Measure how long faults, moves and transfers take, too (a few seconds), and keep the times
-    /// for `tidemark curve`
+    /// Also measure the times of faults, moves and transfers (a few seconds), and keep them for
+    /// `tidemark curve`
     #[arg(long)]
     calibrate: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// The folder swap files would go to
+    /// The folder for swap files
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
 }

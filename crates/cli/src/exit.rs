@@ -1,4 +1,4 @@
-//! The end of the command: its exit status, and the one line that says why it could not be done.
+//! The end of the command: its exit status, and the line with the reason of a failure.
 
 use std::process::ExitStatus;
 

@@ -23,8 +23,8 @@ use crate::{dated, output};
 
 /// Reproduces published measurements and rates each claim
 ///
-/// Each experiment is a file of bench/experiments. It names real programs, which are recorded where
-/// their traces are missing; the systems that run them in the lab; and what was claimed.
+/// Each experiment is a file of bench/experiments. It names real programs, which are recorded if
+/// their traces are missing; the systems that run them in the lab; and the published claims.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 if every experiment was made, 1 if some had to be left \
@@ -37,10 +37,10 @@ pub struct Arguments {
     /// Make all of them
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Show the experiments of this kept record; none is made
+    /// Show the experiments of this kept record, and run none
     #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "all", "list", "record"])]
     from: Option<PathBuf>,
-    /// List the experiments; none is made
+    /// List the experiments, and run none
     #[arg(long, conflicts_with_all = ["names", "all"])]
     list: bool,
     /// Few sizes and short programs: minutes (the default)
@@ -61,13 +61,13 @@ pub struct Arguments {
     /// Write each picture into this folder, as SVG
     #[arg(long, value_name = "DIR")]
     pictures: Option<PathBuf>,
-    /// The folder in which traces are kept, and looked for [default: in the user's cache]
+    /// The folder for traces [default: in the user's cache]
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     /// Write a dated record into this folder
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Take the experiments of this folder in place of those that are built in
+    /// Use the experiments of this folder in place of the built-in ones
     #[arg(long, value_name = "DIR")]
     experiments: Option<PathBuf>,
 }

@@ -13,8 +13,8 @@ use crate::traces::{self, Input, Output, refusal};
 
 /// Writes a trace as other tools read it
 ///
-/// What the other format can't hold is left out, and a note says what that is. oracleGeneral names
-/// the next reference to each page, which takes 16 bytes of memory a reference.
+/// Parts that the other format can't hold are left out, and a note names them. oracleGeneral has
+/// the next reference to each page, which takes 16 bytes of memory for each reference.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The trace; `-` for standard input
@@ -23,7 +23,7 @@ pub struct Arguments {
     /// The output file; `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "-")]
     output: PathBuf,
-    /// The format to write; without it, what FILE's name says
+    /// The format to write [default: by FILE's name]
     #[arg(long, value_name = "FORMAT")]
     to: Option<Format>,
     /// The same as `--to parquet`
@@ -32,8 +32,8 @@ pub struct Arguments {
     /// Write this process alone, by its number in the trace
     #[arg(long, value_name = "NUMBER")]
     process: Option<u32>,
-    /// Number pages from 0 in the order of their first use, for formats that their own numbers are
-    /// too large for
+    /// Number pages from 0 in the order of their first use, for formats with room for small numbers
+    /// only
     #[arg(long)]
     dense: bool,
     /// Read the intact part of a truncated trace

@@ -136,7 +136,7 @@ enum GoldenChoice {
     Mixed,
 }
 
-/// Pages in order, and what they are called.
+/// A pattern to generate, with its name in the trace's command.
 struct Plan {
     name: String,
     pages: Box<dyn Iterator<Item = u64>>,

@@ -21,8 +21,9 @@ use formats::{Format, convert};
 
 /// Converts another tool's trace
 ///
-/// What is compressed with gzip, xz or zstd is unpacked on the way. What of the file became part
-/// of the trace is said, and what did not. docs/formats/imports.md has a line for each format.
+/// Files compressed with gzip, xz or zstd are unpacked on the way. A summary says which parts of
+/// the file became part of the trace, and which did not. docs/formats/imports.md describes each
+/// format.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The file to import; `-` for standard input
@@ -31,10 +32,10 @@ pub struct Arguments {
     /// The file for the trace; `-` for standard output
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
-    /// The format of FILE; without it, what its name or its first bytes say
+    /// The format of FILE [default: by its name or its first bytes]
     #[arg(long, value_name = "FORMAT")]
     from: Option<Format>,
-    /// The size of a page: what addresses, sectors and lengths are divided by
+    /// The size of a page, by which addresses, sectors and lengths are divided
     #[arg(long, value_name = "SIZE", default_value = "4K")]
     page_size: String,
     /// The treatment of references to the page of the reference before; without it those of
@@ -103,7 +104,7 @@ impl Files for Arguments {
 
 /// Imports.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    // A name of any text (`.txt`) tells less than what stands in the file.
+    // A name of any text (`.txt`) shows less than the contents of the file.
     let (format, otherwise) = match arguments.from {
         Some(format) => (Some(format), None),
         None => match Format::of_name(&arguments.input)? {

@@ -180,8 +180,7 @@ fn granularity(summary: &Summary) -> String {
                 }
             };
             format!(
-                "pages once in windows of {}{grown}, {how}: tells of working sets over {} \
-                 and more",
+                "pages once in windows of {}{grown}, {how}: shows working sets over {} and more",
                 duration(ns),
                 duration(least)
             )

@@ -9,7 +9,7 @@ use tidemark_supervisor::hand_over;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::Files;
 
-/// Keeps managed processes company until they end; started by `run`
+/// Serves managed processes that outlive their run, until they end; started by `run`
 #[derive(Debug, Args)]
 pub struct Arguments {}
 

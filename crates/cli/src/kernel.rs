@@ -20,7 +20,7 @@ use tidemark_supervisor::program::plain;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
 
-/// Runs programs on a kernel of its own, under an emulator, with real tables of pages
+/// Runs programs on Tidemark's own kernel, under an emulator, with real page tables
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -56,8 +56,8 @@ struct Running {
     /// The seed of the policy's random numbers
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Speed up the memory's clock by this factor: policies and load controls that look once a
-    /// second then look often in a short run
+    /// Speed up the memory's clock by this factor, so that policies and load controls that look
+    /// once a second look often in a short run
     #[arg(long, value_name = "FACTOR", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
     pace: u64,
@@ -77,7 +77,7 @@ struct Running {
     /// Run the lines of this file: a program and its arguments each
     #[arg(long, value_name = "FILE", conflicts_with = "program")]
     script: Option<PathBuf>,
-    /// Put this file on the volume, too
+    /// Also put this file on the volume
     #[arg(long, value_name = "FILE", conflicts_with = "image")]
     with: Vec<PathBuf>,
     /// Write every decision of the core to this file, a line each
@@ -86,14 +86,14 @@ struct Running {
     /// Write statistics to this file (JSON, as `tidemark run` does)
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
-    /// Make a fault at the Nth occasion: `flip:N` a bit of a page read from swap, `read:N` and
-    /// `write:N` a request that fails, `panic:N` and `overflow:N` (of its stack) the kernel's own
+    /// Inject a fault at the Nth occasion: `flip:N` flips a bit of a page read from swap, `read:N`
+    /// and `write:N` fail a request, `panic:N` and `overflow:N` (of its stack) fail the kernel
     #[arg(long, value_name = "WHAT:N")]
     inject: Option<String>,
-    /// Let what programs write to files stay in IMAGE; without it that goes with the machine
+    /// Keep in IMAGE what programs write to files; otherwise it is lost at the end
     #[arg(long, requires = "image")]
     write: bool,
-    /// Use this machine's processor, by KVM: faster, and with a clock that is not the same twice
+    /// Use this machine's processor, by KVM: faster, but the clock differs from run to run
     #[arg(long)]
     kvm: bool,
     /// End the machine after this time
@@ -247,7 +247,7 @@ fn words(running: &Running) -> Result<Vec<String>, Refusal> {
     Ok(words)
 }
 
-/// The kernel's programs and what else was named.
+/// The files of the volume: the kernel's programs, the script, and those named by `--with`.
 fn files_of(running: &Running) -> Result<OnVolume, Refusal> {
     let mut on_volume = OnVolume::of_programs()?;
     if let Some(path) = &running.script {

@@ -11,7 +11,7 @@ use crate::output;
 /// The subcommand that a reader of the manual wants before the others.
 const FIRST: &str = "doctor";
 
-/// Prints a manual page, or writes all of them
+/// Prints a manual page, or writes all manual pages
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The subcommand to describe, as in `kernel run`; without one, the whole command

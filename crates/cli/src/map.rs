@@ -16,10 +16,10 @@ use crate::views::{Forms, Progress, Source, Views};
 pub struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// The most rows that addresses are divided into
+    /// The largest number of rows, for addresses
     #[arg(long, value_name = "N", default_value_t = Fineness::default().rows_max)]
     rows: usize,
-    /// The most columns that time is divided into
+    /// The largest number of columns, for time
     #[arg(long, value_name = "N", default_value_t = Fineness::default().columns_max)]
     columns: usize,
     #[command(flatten)]

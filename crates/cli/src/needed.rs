@@ -1,4 +1,5 @@
-//! The assumptions of the answers to how much memory is needed, and those under `tidemark run`.
+//! The options with assumptions about the memory needed, by ideal policies and under
+//! `tidemark run`.
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
@@ -20,7 +21,7 @@ const RECORDS_AUTO: u64 = 50_000_000;
 /// The assumptions of the answer to how much memory is needed.
 #[derive(Debug, Args)]
 pub struct Assuming {
-    /// The most that the program may be slowed down, in percent
+    /// The largest slow-down of the program, in percent
     #[arg(
         long,
         value_name = "PERCENT,…",
@@ -28,24 +29,24 @@ pub struct Assuming {
         default_value = "10,50"
     )]
     slowdown: Vec<f64>,
-    /// The time of a page-in under an ideal policy, in microseconds (default: what the disk
-    /// takes for a page, and the fault)
+    /// The time of a page-in under an ideal policy, in microseconds (default: the disk's time for a
+    /// page, plus the fault)
     #[arg(long, value_name = "US")]
     page_in_us: Option<f64>,
     /// The time of an instruction (or of a reference, if the trace counts those), in nanoseconds
-    /// (default: as recorded, or else 0.2, or 50)
+    /// (default: as recorded; otherwise 0.2, or 50 for a reference)
     #[arg(long, value_name = "NS")]
     unit_ns: Option<f64>,
-    /// The disk that is swapped to: `measured`, now; or as for `tidemark replay` (default: what
-    /// `tidemark doctor --calibrate` measured here, or else ssd)
+    /// The disk for swap: `measured` measures it now; other names as for `tidemark replay`
+    /// (default: as measured here by `tidemark doctor --calibrate`, otherwise ssd)
     #[arg(long, value_name = "DISK")]
     disk: Option<String>,
-    /// The compression of its pages under `tidemark run`: a ratio (`2.5`), or as in a run
-    /// that wrote these `--stats` (default: 3)
+    /// The compression of pages under `tidemark run`: a ratio (`2.5`), or the file of a run's
+    /// `--stats` that has it (default: 3)
     #[arg(long, value_name = "RATIO|FILE")]
     compressed: Option<String>,
-    /// Simulate the program under `tidemark run` for the memory that it needs there; auto: unless
-    /// the trace is of no program, has more than 50 M references, or counts nothing else
+    /// Simulate the program under `tidemark run`, to find the memory that it needs there. `auto`:
+    /// for traces of programs with instruction counts and at most 50 M references
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     rehearse: When,
 }

@@ -1,5 +1,4 @@
-//! A bar on stderr that shows how far something long has come. It comes up after a second, so that
-//! what is quick stays quiet, and only on a terminal.
+//! A progress bar on stderr. It appears after a second, and only on a terminal.
 
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const DELAY: Duration = Duration::from_secs(1);
 /// The interval at which a bar of shares moves by itself, so that it shows the time.
 const TICK: Duration = Duration::from_millis(200);
-/// A bar of shares has so many steps.
+/// A bar of shares has this many steps.
 const STEPS: u64 = 1000;
 
 /// A bar.

@@ -1,8 +1,8 @@
 //! `tidemark record`: the page reference string of a real program.
 //!
 //! The program runs under a Valgrind tool of our own (`recorder/`), which logs its references as
-//! fast as they can be logged, to memory that survives it. This command starts it, and has the logs
-//! of all its processes made a trace of ([`tidemark_recording`]) on another processor.
+//! fast as they can be logged, to memory that survives it. This command starts it, and makes a
+//! trace of the logs of all its processes ([`tidemark_recording`]) on another processor.
 //!
 //! [`live`] does without Valgrind: the engine of `tidemark run` writes the logs of its processes,
 //! the [members](tidemark_supervisor::recorded).
@@ -39,7 +39,7 @@ use writer::Writing;
 /// The condition under which a program is run by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Timing {
-    /// If that changes nothing
+    /// If the program changes nothing outside
     Auto,
     /// In any case
     Always,
@@ -59,17 +59,17 @@ enum Sample {
 
 /// Records which memory a program refers to, and when
 ///
-/// PROGRAM, and all it starts, runs under Valgrind: some 10 to 50 times slower than by itself. Its
-/// output, signals and exit status are its own. The trace holds a record for each page that it
-/// refers to in each quantum, and what it maps, forks, executes and waits for.
+/// PROGRAM, and all it starts, runs under Valgrind, 10 to 50 times slower than by itself. Its
+/// output, signals and exit status do not change. The trace has a record for each page that is
+/// referred to in each quantum, and the program's mappings, forks, executions and waits.
 ///
-/// With --live it runs without Valgrind, at nearly its own speed: its private memory (no code,
-/// stacks, files or shared memory) is taken away page by page at the end of each window, and
-/// each page is noted when it is touched again.
+/// With --live it runs without Valgrind, at nearly its own speed. The pages of its private memory
+/// (not code, stacks, files or shared memory) are unmapped at the end of each window, and each is
+/// recorded when it is touched again.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of PROGRAM, or 2 if it could not be recorded.")]
 pub struct Arguments {
-    /// The trace; without it PROGRAM.tide in the working folder
+    /// The trace [default: PROGRAM.tide in the working folder]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The size of pages
@@ -81,24 +81,24 @@ pub struct Arguments {
     /// Record every change of page
     #[arg(long, conflicts_with = "quantum")]
     exact: bool,
-    /// Record without Valgrind, by sampling: a page once in each window that touches it
+    /// Record without Valgrind, by sampling: each page once in each window that touches it
     #[arg(long, conflicts_with_all = ["quantum", "exact"])]
     live: bool,
-    /// With --live, which pages are sampled
+    /// With --live, the pages that are sampled
     #[arg(long, value_name = "WHICH", requires = "live", default_value = "pages")]
     sample: Sample,
-    /// With --live, the length of a window in processor time; auto, as without it: 100ms,
-    /// and longer while sampling costs more than a tenth of the time (with --sample regions,
-    /// fewer pages are watched then)
+    /// With --live, the length of a window in processor time [default: auto: 100ms, and longer
+    /// while sampling costs more than a tenth of the time; with --sample regions, fewer pages are
+    /// watched instead]
     #[arg(long, value_name = "TIME", requires = "live")]
     window: Option<String>,
-    /// With --live, how much memory each process has room for before it gets slower; without it as
-    /// much as the machine has
+    /// With --live, the resident memory of each process; beyond it, the process pages and gets
+    /// slower [default: all of the machine's memory]
     #[arg(long, value_name = "SIZE", requires = "live")]
     memory: Option<String>,
-    /// Run the program by itself first, to know how long it takes, on which answers to how much
-    /// memory it needs rest; auto: where it can change nothing, and not with --live; always: as it
-    /// is, twice or up to six times in all
+    /// Run the program by itself first to measure its time, which estimates of the memory needed
+    /// are based on. `auto`: if the program changes nothing outside, and not with --live; `always`:
+    /// in any case, up to six times
     #[arg(
         long,
         value_name = "WHEN",
@@ -108,7 +108,7 @@ pub struct Arguments {
         require_equals = true
     )]
     time: Timing,
-    /// Say at the end, on stderr, what has been recorded; done anyway on a terminal
+    /// Print a summary of the recording on stderr at the end, as is done on a terminal anyway
     #[arg(long)]
     summary: bool,
     /// The program and its arguments
@@ -130,7 +130,7 @@ impl Arguments {
 
 impl Files for Arguments {
     fn reads(&self) -> Vec<PathBuf> {
-        // The program reads what it is told to, and standard input.
+        // The program reads the files that its words name, and standard input.
         let words = self.program.iter().map(PathBuf::from);
         words.chain(["-".into()]).collect()
     }

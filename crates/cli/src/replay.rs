@@ -21,7 +21,7 @@ use plan::Plan;
 /// Replays recorded programs on whole memory systems, with processors, disks and a clock
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The traces, `-` for standard input; several are several programs at the same time
+    /// The traces, `-` for standard input; several run at the same time
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<PathBuf>,
     /// The sizes of memory: in pages (`4096`), with a unit (`16M`), or as a share of all the pages
@@ -42,19 +42,19 @@ pub struct Arguments {
     /// This load control in place of the systems' own
     #[arg(long, value_name = "NAME")]
     load_control: Option<String>,
-    /// The disk for swap: hdd, ssd and others, or `table:FILE` with what `tidemark doctor
-    /// --calibrate --json` measured
+    /// The disk for swap: hdd, ssd and others, or `table:FILE`, a file written by
+    /// `tidemark doctor --calibrate --json`
     #[arg(long, value_name = "DISK", default_value = "ssd")]
     disk: String,
     /// Another disk for files (default: the same as for swap)
     #[arg(long, value_name = "DISK")]
     file_disk: Option<String>,
-    /// Compress pages that leave, in memory, and keep on disk what does not fit, as `tidemark run`
-    /// does: with so many pages in one (`3`), or as they were in a run of which FILE has the
-    /// `--stats`; the policy is then mach86 if none is named
+    /// Compress evicted pages in memory, and move what does not fit to disk, as `tidemark run`
+    /// does: by a ratio (`3`), or as in the run whose `--stats` are FILE. The default policy is
+    /// then mach86
     #[arg(long, value_name = "RATIO|FILE", conflicts_with = "in_step")]
     compressed: Option<String>,
-    /// Run so many copies of each program
+    /// The number of copies of each program
     #[arg(long, value_name = "N", default_value_t = 1)]
     procs: u32,
     /// The number of processors
@@ -63,20 +63,20 @@ pub struct Arguments {
     /// The scheduler: round-robin or fair
     #[arg(long, value_name = "NAME", default_value = "round-robin")]
     scheduler: String,
-    /// Memory that the programs can't have: the kernel's own
+    /// Memory that the programs can't use: the kernel's own
     #[arg(long, value_name = "SIZE", default_value = "0")]
     wired: String,
     /// The seed of random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The memory that is replayed: everything, or what `tidemark run` manages, which is anonymous
+    /// The memory that is replayed: everything, or the anonymous memory that `tidemark run` manages
     #[arg(long, value_name = "WHAT", default_value = "everything")]
     managed: Managed,
     /// The time of an instruction, in picoseconds, in place of that of the system's machine
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     instruction_ps: Option<u64>,
-    /// Count time in faults, each of which is over before its program goes on, of the memory that
-    /// `tidemark run --in-step` manages: what is decided then follows from the references alone
+    /// Count time in faults, and finish each before its program goes on, as
+    /// `tidemark run --in-step` does: decisions then depend on the references alone
     #[arg(long, conflicts_with_all = ["managed", "disk", "file_disk"])]
     in_step: bool,
     /// Read the intact part of truncated traces
@@ -88,10 +88,10 @@ pub struct Arguments {
     /// Print CSV
     #[arg(long)]
     csv: bool,
-    /// Write a page with the runs over time to this file; JSON has them then as well
+    /// Write a page with the runs over time to this file; JSON then has them, too
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write what the memory system decided to this file; of one system in one size of memory
+    /// Write the memory system's decisions to this file; for one system in one size of memory
     #[arg(long, value_name = "FILE")]
     log_decisions: Option<PathBuf>,
 }

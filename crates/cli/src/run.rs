@@ -26,44 +26,45 @@ use plan::Plan;
 
 /// Runs a program, and all it starts, in bounded memory
 ///
-/// The program's private memory is managed: at most SIZE of it is resident at a time, the rest is
-/// on a swap file that goes when its last user does. Stacks, code, files and shared memory are
-/// left alone; what of that is resident is counted as unmanaged. The program's output, signals and
-/// exit status are its own.
+/// The program's private memory is managed: at most SIZE of it is resident at a time, and the rest
+/// is in compressed memory or in a swap file that is deleted at the end. Stacks, code, files and
+/// shared memory are not managed; their resident part is counted as unmanaged. The program's
+/// output, signals and exit status do not change.
 ///
-/// Statistics are written when PROGRAM ends. Processes it leaves behind stay managed, and are
-/// looked after by a `tidemark keep` in the background until the last of them ends.
+/// Statistics are written when PROGRAM ends. Processes that outlive it stay managed: a
+/// `tidemark keep` in the background serves them until the last of them ends.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of PROGRAM, or 2 if it could not be run.")]
 pub struct Arguments {
     /// The memory all processes may use together: `512M`, `1.5G`
     #[arg(long, value_name = "SIZE")]
     memory: String,
-    /// The most that `tidemark ctl budget` can give them while they run [default: --memory]
+    /// The largest memory that `tidemark ctl budget` can set during the run [default: --memory]
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<String>,
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
     /// [default: mach86; with the swap file alone: tidemark]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// The place of the swap file: a folder that is there, or a new file `*.swap` in one, on a
-    /// disk; without it $TIDEMARK_SWAP_DIR, /var/tmp or the working folder
+    /// The place of the swap file, on a disk: an existing folder, or a new file `*.swap` in one
+    /// [default: $TIDEMARK_SWAP_DIR, /var/tmp or the working folder]
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
-    /// The size of the swap file; without it 8 times the memory and at least 4G, if there is room
+    /// The size of the swap file
+    /// [default: 8 times the memory and at least 4G, if the disk has room]
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<String>,
-    /// The store of pages that leave: they go to compressed memory inside the budget and from there
-    /// to the swap file, or to one of the two alone [default: compressed+file; in step: file]
+    /// The store of evicted pages: compressed memory inside the budget, the swap file, or both
+    /// [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
-    /// The load control, which suspends some of several processes when they don't fit in memory
-    /// together: none, working-set, medium-term, vms-swapper or task-swapper [default: working-set;
-    /// in thread and in step: none]
+    /// The load control, which suspends some processes when all together don't fit in memory: none,
+    /// working-set, medium-term, vms-swapper or task-swapper
+    /// [default: working-set; in thread and in step: none]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["in_thread", "in_step"])]
     load_control: Option<String>,
-    /// Offer up to JOBS jobs at a time by GNU make's job server protocol, as many as memory has
-    /// room for: `--jobserver=8 -- make`, without `-j` [default: the number of processors]
+    /// Offer up to JOBS jobs at a time by GNU make's job server protocol, as many as fit in memory:
+    /// `--jobserver=8 -- make`, without `-j` [default: the number of processors]
     #[arg(
         long,
         value_name = "JOBS",
@@ -73,11 +74,11 @@ pub struct Arguments {
         conflicts_with = "in_step"
     )]
     jobserver: Option<Option<u32>>,
-    /// The rule by which memory goes from some processes to others while there is too little for
-    /// all: demand, fault-frequency, pressure, proportional, equal or global
+    /// The rule that divides memory among processes when it is too little for all: demand,
+    /// fault-frequency, pressure, proportional, equal or global
     #[arg(long, value_name = "NAME", default_value = Rule::default().name())]
     division: String,
-    /// The memory that is left to each process that uses so much
+    /// The least memory of a process, if it uses that much
     #[arg(long, value_name = "SIZE", default_value = "1M")]
     per_task_min: String,
     /// Write statistics to FILE, in JSON
@@ -86,36 +87,37 @@ pub struct Arguments {
     /// Show a table of statistics on stderr at the end
     #[arg(long)]
     summary: bool,
-    /// Measure how long the locks of the engines are waited for and held, for --summary or --stats
+    /// Measure for how long the engines' locks are held and waited for; shown by --summary and
+    /// --stats
     #[arg(long)]
     locks: bool,
-    /// Write every decision (page-in runs, victims, page-out runs) to FILE, one a line
+    /// Write every decision (page-ins, victims, page-outs) to FILE, one a line
     #[arg(long, value_name = "FILE")]
     log_decisions: Option<PathBuf>,
-    /// Take requests of `tidemark ctl` at a socket of this name, too
+    /// Also take requests of `tidemark ctl` at a socket of this name
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
-    /// Serve metrics in the OpenMetrics format by HTTP: at a socket of this name, or at a port of
-    /// this machine alone, 127.0.0.1:9100
+    /// Serve metrics in the OpenMetrics format by HTTP, at a socket of this name or a local port:
+    /// 127.0.0.1:9100
     #[arg(long, value_name = "PLACE")]
     metrics: Option<PathBuf>,
     /// Write rates and memory of each task over time to FILE, in Chrome's trace event format
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
-    /// Let the faulting thread serve its faults: faster, but system calls handed memory that is
-    /// not resident fail
+    /// Let the faulting thread serve its faults: faster, but a system call fails if its buffer is
+    /// not resident
     #[arg(long)]
     in_thread: bool,
-    /// Pause the program at each fault until the engine is idle: decisions become repeatable. Slow;
-    /// for `compare --in-step`
+    /// Pause the program at each fault until the engine is idle, so that decisions are repeatable;
+    /// slow, for `compare --in-step`
     #[arg(long, conflicts_with = "in_thread")]
     in_step: bool,
     /// Replace the program's memory allocator
     #[arg(long, value_name = "KIND")]
     malloc: Option<Malloc>,
-    /// Tell language runtimes of the budget, which else go by the machine's memory: in
-    /// JAVA_TOOL_OPTIONS (-XX:MaxRAM), NODE_OPTIONS (--max-old-space-size), GOMEMLIMIT and
-    /// DOTNET_GCHeapHardLimit, where nothing says so already
+    /// Pass the budget to language runtimes, which otherwise size their heaps by the machine's
+    /// memory: in JAVA_TOOL_OPTIONS (-XX:MaxRAM), NODE_OPTIONS (--max-old-space-size), GOMEMLIMIT
+    /// and DOTNET_GCHeapHardLimit, unless these are set
     #[arg(long, conflicts_with = "in_step")]
     tell_runtimes: bool,
     /// Run the program even if it can't be managed
@@ -132,15 +134,15 @@ pub enum Store {
     /// Compressed memory first, and the swap file when that is full
     #[value(name = "compressed+file")]
     CompressedAndFile,
-    /// Compressed memory; a program for which that is too little is ended
+    /// Compressed memory alone; a program that does not fit is killed
     Compressed,
-    /// The swap file
+    /// The swap file alone
     File,
 }
 
 impl Store {
-    /// The store that is asked for, or the usual one. In step the lab is to know when a page comes
-    /// from where: from the file.
+    /// The store that was named, or the default. In step it is the file, because the lab predicts
+    /// where each page comes from.
     pub fn or_usual(asked: Option<Store>, is_in_step: bool) -> control::Store {
         match (asked, is_in_step) {
             (Some(Store::Compressed), _) => control::Store::Compressed,
@@ -152,8 +154,8 @@ impl Store {
     }
 }
 
-/// The policy where none is named. Where a page that was sent away wrongly comes back in
-/// microseconds, it does not pay to ask about each which of them are in use.
+/// The default policy. Compressed memory brings a wrongly evicted page back in microseconds, so its
+/// default policy asks less often which pages are in use.
 pub fn policy_of(store: control::Store) -> &'static str {
     match store.is_compressed() {
         true => plan::POLICY_COMPRESSED,
@@ -170,7 +172,7 @@ enum Malloc {
 
 impl Files for Arguments {
     fn reads(&self) -> Vec<PathBuf> {
-        // The program reads what it is told to, and standard input.
+        // The program reads the files that its words name, and standard input.
         let words = self.program.iter().map(PathBuf::from);
         words
             .chain(["-".into()])
@@ -257,8 +259,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     Ok(Exit::of(end.status))
 }
 
-/// Shows and writes what is asked for. The program has run: from here on, failure is a complaint,
-/// and the exit status stays the program's.
+/// Shows and writes the statistics. The program has run, so a failure here is a message, and the
+/// exit status stays the program's.
 fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<OutputFile>) {
     if arguments.summary {
         output::tell(&text::summary(record, output::width_of(&std::io::stderr())));

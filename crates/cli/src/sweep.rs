@@ -1,5 +1,5 @@
 //! `tidemark sweep`: many traces by many policies in many sizes of memory, as one table that grows
-//! row by row and is gone on with where it was left.
+//! row by row, and can be continued.
 
 mod plan;
 
@@ -45,11 +45,12 @@ pub struct Arguments {
         default_value = "25%,50%,75%"
     )]
     memory: Vec<String>,
-    /// Keep the table in this file, as JSON if its name ends with .json, else as CSV. Rows that it
-    /// has already are not counted again, unless they failed or the trace has changed its size
+    /// Keep the table in this file, as JSON if its name ends with .json, otherwise as CSV. Rows
+    /// that it already has are not counted again, unless they failed or the trace's size has
+    /// changed
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Count so many traces side by side (default: as many as there are processors)
+    /// The number of traces that are counted side by side (default: the number of processors)
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Print JSON

@@ -14,7 +14,7 @@ use crate::output;
 /// Lists the memory systems that traces can be replayed on
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Describe this system in full: its sources, and what its machine's work costs
+    /// Describe this system in full: its sources, and the costs of its machine
     name: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -30,7 +30,7 @@ pub struct Arguments {
 
 impl Files for Arguments {}
 
-/// Shows it until somebody quits.
+/// Shows it until the user quits.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     if !(0.1..=30.0).contains(&arguments.interval) {
         refuse!(

@@ -1,5 +1,5 @@
-//! The parts that the commands about traces share: where they read, where they write, what they say
-//! of a trace that is not as it should be.
+//! The parts that the commands about traces share: their inputs, their outputs, and messages about
+//! damaged traces.
 //!
 //! `-` stands for standard input and output. A file appears under its name only when it is whole.
 
@@ -30,7 +30,7 @@ pub struct Input {
 
 /// The destination that a command writes.
 pub enum Output {
-    /// A file that takes its place at the end.
+    /// A draft, which replaces the named file when it is complete.
     File {
         /// The name in messages.
         name: String,

@@ -185,7 +185,7 @@ impl Forms {
     }
 }
 
-/// The screen drawn on: so many columns wide, or else as wide as the terminal.
+/// The screen drawn on: `columns` wide, or else as wide as the terminal.
 pub fn screen(columns: Option<usize>) -> Screen {
     let stdout = std::io::stdout();
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());

@@ -45,12 +45,12 @@ enum Action {
     Put(Put),
     /// Copies a file out of a volume
     ///
-    /// A volume knows whole blocks of 512 bytes and not how much of the last one is meant: the copy
-    /// ends with the zeros that filled it, unless `--trim` leaves them out.
+    /// A volume has whole blocks of 512 bytes and no length of the last: the copy ends with the
+    /// zeros that filled it, unless `--trim` leaves them out.
     Get(Get),
     /// Deletes files of a volume
     Rm(Remove),
-    /// Looks for what is wrong with a volume
+    /// Finds damage of a volume, and repairs it with `--repair`
     Check(Check),
 }
 
@@ -64,10 +64,10 @@ struct Make {
     /// Let files use the blocks that a memory card hides
     #[arg(long)]
     all_blocks: bool,
-    /// The date of its making, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
+    /// Its creation date, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
-    /// Replace what is in IMAGE
+    /// Replace IMAGE if it exists
     #[arg(long)]
     force: bool,
 }
@@ -92,13 +92,13 @@ struct Put {
     /// own name]
     #[arg(long)]
     name: Option<String>,
-    /// A game for the card's own processor: it lies in one piece from block 0 on
+    /// A game for the card's own processor, stored in one piece from block 0 on
     #[arg(long)]
     game: bool,
-    /// Mark it as not to be copied from card to card
+    /// Mark it as protected from copying to other cards
     #[arg(long)]
     protect: bool,
-    /// The date of its making, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
+    /// Its creation date, in place of now: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS
     #[arg(long, value_name = "DATE")]
     date: Option<String>,
 }

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::views::{Forms, Progress, Source, Views};
 
-/// So many spans of time are told apart.
+/// The number of spans of time that are distinguished.
 const PIECES: usize = 1000;
 /// The most intervals of a footprint.
 pub const INTERVALS: u64 = 200;
@@ -25,12 +25,12 @@ pub const INTERVALS: u64 = 200;
 pub struct Arguments {
     #[command(flatten)]
     source: Source,
-    /// The windows, in units of the trace's time: `20k`, `1.5M` (default: three that fit); of a
-    /// live recording at least two of its shortest sampling windows
+    /// The windows, in units of the trace's time: `20k`, `1.5M`; for a live recording, at least two
+    /// of its shortest sampling windows (default: three that fit)
     #[arg(long, value_name = "N,…")]
     windows: Option<String>,
-    /// Count pages touched, and never touched before, in intervals of time, beside those that are
-    /// allocated and mapped, too; with --csv these alone (`tidemark report` draws them)
+    /// Also count, in intervals of time, the pages touched, touched for the first time, allocated,
+    /// and mapped; --csv prints these alone (`tidemark report` draws them)
     #[arg(long, conflicts_with_all = ["png", "svg"])]
     footprint: bool,
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     })
 }
 
-/// Refuses windows that a sampled trace can't tell of at any time: shorter than two of its shortest
+/// Refuses windows that a sampled trace can't show at any time: shorter than two of its shortest
 /// sampling windows.
 fn check_windows(windows: &[u64], trace: &TraceFacts) -> Result<(), Refusal> {
     let least = trace
@@ -125,9 +125,8 @@ fn check_known(windows: &[u64], record: &WssRecord) -> Result<(), Refusal> {
 fn too_short(window: u64, trace: &TraceFacts) -> Refusal {
     let longest = trace.windows.map_or(0, |windows| windows.longest_ns);
     Refusal::new(format!(
-        "`--windows`: {} is less than twice the sampling windows (up to {}), and the trace can't \
-         tell of that at any time; {} is known throughout, or record it with a shorter `--window` \
-         or without `--live`",
+        "`--windows`: {} is less than twice the sampling windows (up to {}), too short for this \
+        trace; ask for {} or more, or record with a shorter `--window` or without `--live`",
         span(window),
         span(longest),
         span(trace.window_least()),

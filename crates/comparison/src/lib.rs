@@ -1,11 +1,10 @@
-//! Comparisons: a prediction beside what comes of it.
+//! Comparisons: a prediction beside live runs.
 //!
-//! [`plan`] is what is asked for. A program is recorded, replayed in the lab on the system that our
-//! live engine is, and run live; [`steps`] starts the commands that do so. What they come to makes
-//! a record.
+//! [`plan`] is what is asked for. A program is recorded, replayed in the lab on the system
+//! `tidemark`, and run live; [`steps`] starts the commands that do so. Their counts make a record.
 //!
-//! Where pages are compressed first, as they are unless told otherwise, the prediction takes the
-//! sizes to which they are from a live run in half of the program's memory.
+//! With compressed memory, the default, the prediction takes the sizes of compressed pages from a
+//! live run in half of the program's memory.
 //!
 //! In step ([`Order::is_in_step`]) lab and live see the same: the program has the same allocator in
 //! the recording and live, its C library uses the instructions that Valgrind knows, and both
@@ -33,8 +32,8 @@ use steps::Steps;
 
 pub use plan::MEASURED;
 
-/// An order to compare. Amounts and names are as they were written: whoever reads a refusal is
-/// to find them again.
+/// An order to compare. Amounts and names are as they were written, so that the reader of a refusal
+/// finds them again.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The program and its arguments.
@@ -64,7 +63,7 @@ pub struct Order {
     pub swap_size: Option<String>,
 }
 
-/// Records, predicts, runs and compares. `say` is told what is being done.
+/// Records, predicts, runs and compares. `say` gets the step at work.
 pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     let plan = Plan::new(order)?;
     let steps = Steps::new(&plan, say)?;
@@ -81,7 +80,7 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     })?;
     let sizes = plan.memory_pages(&read)?;
     let instruction_ps = match plan.is_in_step {
-        // Time goes by faults.
+        // Time is counted in faults.
         true => INSTRUCTION_PS,
         false => instruction_ps(&read, steps.time_native()?),
     };

@@ -61,7 +61,7 @@ impl<'a> Plan<'a> {
                 refuse!("`--load-control`: {why}");
             }
             if order.is_in_step && name != load_controls::NONE {
-                refuse!("`--load-control {name}`: in step nobody waits for others; leave it out");
+                refuse!("`--load-control {name}`: in step no process waits; leave it out");
             }
         }
         let mut policies = vec![];
@@ -193,7 +193,7 @@ fn find_disk(order: &Order) -> Result<NamedDisk, Refusal> {
     }
     let name = MEASURED.into();
     if order.is_in_step {
-        // Nobody waits for a disk in step.
+        // In step no process waits for a disk.
         let model = DiskModel::INSTANT;
         return Ok(NamedDisk { name, model });
     }

@@ -135,8 +135,7 @@ impl<'a> Steps<'a> {
     }
 
     /// The time that the program runs in user mode natively, in nanoseconds: the mean of a few
-    /// runs, or of so many that samples of what it does tell something. `None` if they don't even
-    /// then.
+    /// runs, or of enough that samples mean something. `None` if they don't even then.
     pub fn time_native(&self) -> Result<Option<u64>, Refusal> {
         self.say("timing");
         let before = measure::children_ns();
@@ -249,7 +248,7 @@ pub struct Lived {
 
 impl Drop for Steps<'_> {
     fn drop(&mut self) {
-        // What can't be removed is left to whoever sweeps temporary files.
+        // What can't be removed is left to the sweep of temporary files.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

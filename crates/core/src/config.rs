@@ -10,10 +10,10 @@ pub struct Config {
     /// The number of those frames that may be used now. See
     /// [`Vm::handle_limit`](crate::vm::Vm::handle_limit).
     pub frames_limit: u32,
-    /// Reclaim starts when fewer frames are free or on their way, ...
+    /// Reclaim starts when fewer frames are free or on their way.
     pub free_low: u32,
-    /// ... and stops when this many are. Both zero: one page leaves for each that comes, and not
-    /// before it must.
+    /// Reclaim stops when this many are free or on their way. If both are zero, one page leaves for
+    /// each that comes, and not before it must.
     pub free_high: u32,
     /// Frames that faults may not take.
     pub reserve: u32,
@@ -76,7 +76,7 @@ impl Config {
         config.limited(frames_limit)
     }
 
-    /// The same with so many frames to be used now, and what follows from that.
+    /// The same with `frames_limit` frames in use now, and the marks that follow from that.
     pub fn limited(self, frames_limit: u32) -> Config {
         if !self.is_scaled {
             return Config {

@@ -235,9 +235,9 @@ pub enum Unit {
 /// The movement of a counter, and its total over all processes of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It only rises, and the total is the sum.
+    /// A count that only rises. The total over processes is the sum.
     Sum,
-    /// It rises and falls. The total is the sum.
+    /// An amount that rises and falls. The total over processes is the sum.
     Level,
     /// The most that a level was. The total is the sum, which is at least the most at one time.
     Peak,
@@ -330,7 +330,7 @@ macro_rules! define_counter {
                 }
             }
 
-            /// The things that are counted.
+            /// The unit of the counter.
             pub const fn unit(self) -> Unit {
                 match self {
                     $(Counter::$variant => Unit::$unit,)*
@@ -365,7 +365,7 @@ macro_rules! define_counter {
                 }
             }
 
-            /// The name in the record of a replay, if it stands there.
+            /// The name in the record of a replay, if it is part of it.
             pub const fn replay_name(self) -> Option<&'static str> {
                 match self {
                     $(Counter::$variant => record_name!($replay),)*

@@ -49,7 +49,7 @@ pub struct Fault {
 pub enum Resolution {
     /// The page is mapped; the program may go on.
     Resolved(Service),
-    /// An [`Event`] with the same waiter follows.
+    /// The fault waits: an [`Event`] with the same waiter follows.
     Pending(Delay),
     /// There is no region, or its rights do not allow the access.
     Invalid,

@@ -47,14 +47,14 @@ pub enum Pacing {
 pub struct Passes {
     /// The most pages one pass gives up.
     pub pass_pages: u32,
-    /// The daemon waits after a pass when so many pages are on their way to their pagers, not
-    /// counting neighbours that are [written along](Placement::InPlace), ...
+    /// The daemon waits after a pass when this many pages are on their way to their pagers, not
+    /// counting neighbours that are [written along](Placement::InPlace).
     pub wait_laundry: u32,
-    /// ... until no more than so many are, ...
+    /// The daemon goes on when no more than this many pages are on their way.
     pub resume_laundry: u32,
-    /// ... or until this time has passed, ...
+    /// The daemon goes on after this time at the latest.
     pub wait_ns: u64,
-    /// ... and as much again for each page on its way.
+    /// The addition to that time for each page on its way.
     pub wait_page_ns: u64,
     /// True if faults that find no more than the reserve free make all others wait too, until
     /// [`free_high`](crate::config::Config::free_high) are free.
@@ -71,9 +71,9 @@ pub struct Gains {
     pub interval_ns: u64,
     /// The divisor of the pages missing now.
     pub error: i64,
-    /// The sum of what was missing counts for one in so many, ...
+    /// The sum of missing frames counts for one in this many.
     pub integral: i64,
-    /// ... and for this many times the target at most.
+    /// The bound of the sum of missing frames, as a multiple of the target.
     pub bound: i64,
     /// The divisor of the pages missing more than an interval before.
     pub derivative: i64,
@@ -107,11 +107,11 @@ pub enum SwapAhead {
     /// The pages that a detected stream is about to reach, or
     /// [`default_cluster_pages`](crate::config::Config::default_cluster_pages) around the page.
     Streams,
-    /// The aligned block of so many slots, up to the first that is free.
+    /// The aligned block of this many slots, up to the first that is free.
     Block(u32),
-    /// An aligned block of at most so many slots, as large as the last was of use.
+    /// An aligned block of at most this many slots, as large as the last was of use.
     Slots(u32),
-    /// At most so many pages around the wanted one by address, as many as the last were of use in
+    /// At most this many pages around the wanted one by address, as many as the last were of use in
     /// this region.
     Addresses(u32),
 }

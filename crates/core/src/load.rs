@@ -1,4 +1,4 @@
-//! The load controls there are, and what the core does about them.
+//! Load controls, and the task control that asks them about whole processes.
 
 pub mod clock_pressure;
 pub mod history;

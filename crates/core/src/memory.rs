@@ -1,4 +1,4 @@
-//! Memory: the tables of what is where. Frames, objects, address spaces, the reverse map and the
+//! Memory: the tables of frames, objects, address spaces, the reverse map and the
 //! slots of the swap store.
 //!
 //! [`Memory`] owns them all. What concerns one table is that table's own affair; what concerns

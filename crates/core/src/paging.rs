@@ -1,4 +1,4 @@
-//! Paging: what bringing pages in and sending them out goes by. Attempts to serve faults,
+//! Paging: the state of pages that come in and go out. Attempts to serve faults,
 //! transfers, faults that wait, pages that can't leave, and what is handed out.
 //!
 //! These are parts, with their state to themselves; [`vm`](crate::vm) puts them in sequence.

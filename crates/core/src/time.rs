@@ -3,7 +3,7 @@
 /// The time by which each fault advances the clock where time is counted in faults: *in step*. A
 /// live process and the lab then come to the same times, and so to the same decisions.
 pub const STEP_NS: u64 = 10_000;
-/// The interval at which the memory is told the time where it is counted in faults.
+/// The interval at which the memory gets the time where it is counted in faults.
 pub const STEP_TICK_NS: u64 = 1000 * STEP_NS;
 
 /// A point in time, in nanoseconds since the machine started.

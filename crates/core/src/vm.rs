@@ -371,9 +371,9 @@ impl Vm {
         });
     }
 
-    /// Learns that every request so far has been started: makes room for whoever comes next, while
-    /// the transfers run that somebody waits for, and lets go what the policy wants to go. To be
-    /// called after each fault, reply and tick; until then a fault takes from the frames kept
+    /// Reclaims in the background and trims, after every request so far has been started: makes
+    /// room for the next faults while transfers run, and gives up the pages that the policy names.
+    /// To be called after each fault, reply and tick; until then a fault takes from the frames kept
     /// free.
     ///
     /// Work: at most two rounds of reclaim, the start of one request, and one round of trimming.

@@ -1,6 +1,6 @@
 //! Volumes for the kernel: VMUFAT, as `tidemark volume` makes and reads it.
 //!
-//! The same files give the same bytes: no times stand there.
+//! The same files give the same bytes: the volume has no times.
 
 use std::path::{Path, PathBuf};
 

@@ -44,7 +44,7 @@ pub struct Machine {
 /// The processor of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Processor {
-    /// An emulated one, whose time goes by instructions.
+    /// An emulated one, whose time is counted in instructions.
     Emulated,
     /// The host's own, by KVM.
     Hosts,
@@ -112,7 +112,7 @@ impl Machine {
         let machine = "microvm,acpi=off,auto-kernel-cmdline=off";
         command.args(["-machine", machine]);
         command.args(match self.processor {
-            // Virtual time goes by instructions, whatever else this host does.
+            // Virtual time is counted in instructions, whatever else this host does.
             Processor::Emulated => &[
                 "-accel",
                 "tcg",
@@ -224,7 +224,7 @@ fn show(child: &mut Child, deadline: Instant) -> Shown {
         match console.recv_timeout(LOOK) {
             Ok(bytes) => {
                 let mut out = std::io::stdout().lock();
-                // Whoever no longer reads the console does not keep the machine from its end.
+                // A closed console does not keep the machine from its end.
                 let _ = out.write_all(&bytes).and_then(|()| out.flush());
                 shown.text.extend_from_slice(&bytes);
             }

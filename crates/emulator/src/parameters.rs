@@ -25,7 +25,7 @@ pub struct Parameters {
     pub seed: u64,
     /// The factor by which the core's clock is faster.
     pub pace: u64,
-    /// True if the clock goes by faults.
+    /// True if the clock counts faults.
     pub is_in_step: bool,
     /// True if only what programs map is paged.
     pub is_pinned: bool,

@@ -1,7 +1,7 @@
 //! The files experiments are written in: `docs/formats/experiment-file-v1.md` has every key.
 //!
-//! Here a text becomes a [`File`], or a line that says where it is wrong. What names in it refer to
-//! is looked up by [`plan`](crate::plan).
+//! Here a text becomes a [`File`], or a line that says where it is wrong. [`plan`](crate::plan)
+//! looks up the names in it.
 
 mod locks;
 

@@ -1,7 +1,7 @@
 //! Experiments: published measurements, made again.
 //!
-//! [`catalog`] knows the experiments, [`mod@file`] what can be said in one, [`plan`] looks up what
-//! one names, [`workload`] makes its traces, `run` makes its runs and has its claims judged;
+//! [`catalog`] has the experiments, [`mod@file`] the format of their files, [`plan`] looks up the
+//! names in one, [`workload`] makes its traces, `run` makes its runs and has its claims judged;
 //! `locks` and `live` make those that are no replays.
 
 #![forbid(unsafe_code)]

@@ -162,7 +162,7 @@ fn bench(
     })
 }
 
-/// The words for so many times as many programs.
+/// The words for a multiple of the programs.
 fn told(times: u32) -> String {
     match times {
         1 => String::new(),

@@ -1,4 +1,4 @@
-//! Things that several threads want and one of them makes: once, whoever comes first.
+//! Things that several threads want and the first of them makes, once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use tidemark_results::Refusal;
 
-/// The progress of a task: under way, or made or refused.
+/// The progress of a file: `None` while it is being made, then its result.
 type State = Option<Result<(), Refusal>>;
 
 /// Files that are made once, and what came of them.
@@ -16,7 +16,7 @@ pub struct Once {
     changed: Condvar,
 }
 
-/// Ends what was begun, also if whoever makes it panics, so that nobody waits for ever.
+/// Ends what was begun, also if its maker panics, so that no thread waits for ever.
 struct Begun<'a> {
     once: &'a Once,
     path: &'a Path,
@@ -32,7 +32,7 @@ impl Drop for Begun<'_> {
 }
 
 impl Once {
-    /// Makes `path`, unless somebody has begun to: then what comes of that is awaited.
+    /// Makes `path`, unless a thread has begun to: then its result is awaited.
     pub fn make(
         &self,
         path: &Path,
@@ -51,7 +51,7 @@ impl Once {
         }
     }
 
-    /// Makes `path` if nobody has begun to; nothing otherwise.
+    /// Makes `path` if no thread has begun to; nothing otherwise.
     pub fn make_first(
         &self,
         path: &Path,
@@ -75,7 +75,7 @@ impl Once {
     }
 
     fn states(&self) -> MutexGuard<'_, BTreeMap<PathBuf, State>> {
-        // A state is whole at every moment, whoever panicked.
+        // A state is whole at every moment, also after a panic.
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,7 +18,7 @@ pub struct Read {
     pub facts: ProgramFacts,
 }
 
-/// Reads a trace, and what is told of it.
+/// Reads a trace, and its facts.
 pub fn read(name: &str, path: &Path) -> Result<Read, Refusal> {
     let opened = Reader::open(path).and_then(|mut reader| {
         let script = Script::read(&mut reader)?;

@@ -1,8 +1,8 @@
 //! Workloads: the traces of an experiment, recorded or generated where they are missing.
 //!
-//! A trace lies in its folder under a name made of all that goes into it, so that a change of the
-//! experiment's file, or of what traces tell, makes another. It appears under that name only when
-//! it is whole. Programs run in a folder of their own beside it, which is gone afterwards.
+//! A trace has a name with a hash of its recipe, so that a change of the experiment's file, or of
+//! the trace format, makes another. It appears under that name only when it is whole. Programs run
+//! in a folder of their own beside it, which is gone afterwards.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -134,7 +134,7 @@ impl<'a> Workshop<'a> {
                 if is_over.load(Ordering::Relaxed) || self.interrupt.is_wanted() {
                     return;
                 }
-                // A refusal is told to whoever wants the trace.
+                // A refusal is reported to every thread that wants the trace.
                 if let Ok(task) = self.task(trace) {
                     self.made.make_first(&task.path, || self.carry_out(&task));
                 }
@@ -303,7 +303,7 @@ impl<'a> Workshop<'a> {
         Ok(())
     }
 
-    /// Runs a command to its end in `work`. What it says on stderr is told if it fails.
+    /// Runs a command to its end in `work`. Its text on stderr is shown if it fails.
     fn run_in(
         &self,
         work: &Path,

@@ -21,7 +21,7 @@ pub enum Stop {
     Failed(String),
     /// It was ended, since it took longer than this.
     TooLong(Duration),
-    /// It was ended, since somebody wants the command to end.
+    /// It was ended, since the command was asked to end.
     Interrupted,
 }
 
@@ -90,14 +90,14 @@ pub fn watch(
 }
 
 /// Reads a stream to its end, so that the program never waits for us. What it leaves behind may
-/// hold the stream open, so whoever waits for the text sets a limit.
+/// hold the stream open, so a wait for the text has a limit.
 fn collect(mut stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         // What came before an error is all there is to tell.
         let _ = stream.read_to_end(&mut bytes);
-        // Nobody waits any more if the limit has passed.
+        // No thread waits any more if the limit has passed.
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
@@ -166,12 +166,12 @@ mod tests {
         assert!(told.contains("it took longer than 1 s"), "{told}");
         assert!(
             begin.elapsed() < Duration::from_secs(30),
-            "nobody waited for the sleeper"
+            "the sleeper was not waited for"
         );
         let pid = std::fs::read_to_string(&pid_file).unwrap();
         std::fs::remove_file(&pid_file).unwrap();
         let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
-        // Whoever adopts orphans takes the dead one away soon, or never: a zombie has no memory.
+        // The adopter of orphans takes the dead one away soon, or never: a zombie has no memory.
         let lives = || {
             let sizes = std::fs::read_to_string(format!("/proc/{}/statm", pid.as_raw_nonzero()));
             sizes.is_ok_and(|sizes| !sizes.starts_with("0 "))

@@ -13,7 +13,7 @@ use rustix::fs::FallocateFlags;
 
 /// The beginning and the end of the name of a swap file; the number of its process is between.
 const NAME: (&str, &str) = ("tidemark-bench-", ".swap");
-/// The time for which turning swap off is tried. While somebody else is at it, or pages of a
+/// The time for which turning swap off is tried. While another process does the same, or pages of a
 /// program that is being ended are in the way, the kernel refuses.
 const OFF_LIMIT: Duration = Duration::from_secs(10);
 const OFF_PAUSE: Duration = Duration::from_millis(100);

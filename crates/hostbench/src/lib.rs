@@ -1,12 +1,12 @@
 //! Measures programs in limited memory beside the kernel's own swap, on this host.
 //!
-//! [`plan`] holds what was asked for, [`measure`](measure()) runs the [`contender`]s in turn,
+//! [`plan`] is the checked order, [`measure`](measure()) runs the [`contender`]s in turn,
 //! `kernel_swap` and `cgroup` make the kernel's own swap one of them, `host` puts back what was
-//! changed for it. [`programs`] does the same for suites of real programs. [`record`] is what
-//! comes out, [`table`] shows it, [`suite`] holds claims against it, [`dated`] says where and
-//! when. [`page_in`] measures what a fault costs. [`workload`] has the measured programs,
-//! [`child`] runs one to its end within a limit of time. [`calibrate`] measures what faults and
-//! transfers take, and [`kept`] keeps it.
+//! changed for it. [`programs`] does the same for suites of real programs. [`record`] is the
+//! result, [`table`] shows it, [`suite`] checks claims about it, [`dated`] has the machine and the
+//! date. [`page_in`] measures what a fault costs. [`workload`] has the measured programs, [`child`]
+//! runs one to its end within a limit of time. [`calibrate`] measures what faults and transfers
+//! take, and [`kept`] keeps it.
 
 #![forbid(unsafe_code)]
 

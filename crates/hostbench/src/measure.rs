@@ -1,4 +1,4 @@
-//! Running the contenders in turn and collecting what they did.
+//! Runs the contenders in turn and collects their measurements.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Telling on stderr what is going on.
+//! Messages on stderr about the progress of a benchmark.
 
 use std::io::Write;
 

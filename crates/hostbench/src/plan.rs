@@ -13,7 +13,7 @@ use crate::workload::array::{Contents, PAGE_BYTES};
 /// The least array that is worth measuring, and the least memory.
 const BYTES_MIN: u64 = 1 << 20;
 
-/// A program of somebody else's that is ready to run.
+/// Another user's program that is ready to run.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The folder with what it needs.
@@ -71,7 +71,7 @@ pub struct Plan {
     pub read_ahead: ReadAhead,
     /// The program that [`Workload::Program`] runs.
     pub prepared: Option<Prepared>,
-    /// The longest time that one run may take; whoever takes longer is given up.
+    /// The longest time that one run may take; a contender that takes longer is dropped.
     pub limit: Duration,
     /// The folder of swap files and scratch files.
     pub folder: PathBuf,

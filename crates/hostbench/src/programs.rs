@@ -33,7 +33,7 @@ const LIMIT_MORE: Duration = Duration::from_secs(60);
 const GROUP_MORE_BYTES: u64 = 8 << 20;
 /// The longest time that making a program's input may take.
 const PREPARE_LIMIT: Duration = Duration::from_secs(600);
-/// The least memory that a share comes to.
+/// The least memory of a run, however small the share of the program's peak.
 const MEMORY_MIN_BYTES: u64 = 1 << 20;
 
 /// One program of a suite.

@@ -141,12 +141,12 @@ pub fn parse_amounts(option: &str, text: &str) -> Result<Vec<u64>, Refusal> {
         .collect()
 }
 
-/// So many samples are taken side by side; how they differ gives their error.
+/// This many samples are taken side by side; their differences give their error.
 const SAMPLES: u32 = 8;
 /// Fewer pages than this say nothing of the others.
 const SAMPLED_LEAST: u64 = 16;
 
-/// The sampling that `--sample` asks for: a share of them, or at most so many of them.
+/// The sampling that `--sample` asks for: a share of them, or at most a number of them.
 pub fn parse_sampling(text: &str) -> Result<Sampling, Refusal> {
     let share = match text.strip_suffix('%') {
         Some(percent) => percent

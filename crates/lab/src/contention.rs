@@ -1,22 +1,22 @@
 //! Contention: processors that want the same locks at the same time.
 //!
-//! A memory system's queues are shared by all processors, and each queue has a lock. Here so many
+//! A memory system's queues are shared by all processors, and each queue has a lock. Here
 //! processors do what recorded programs ask of memory ([`Work`]), take the locks that a system of
-//! that [`Setup`] takes for it, and wait for each other. What a step takes is given ([`Charges`]);
-//! who waits how long comes out ([`Outcome`]).
+//! that [`Setup`] takes for it, and wait for each other. The time of each step is given
+//! ([`Charges`]); the waits are the result ([`Outcome`]).
 //!
 //! # What is modelled
 //! - The locks of NetBSD's UVM as M. Guzik measured it (2018): one for the free pages, one for the
 //!   page queues, one for the windows through which files are read, one for each file's pages. A
-//!   lock is waited for awake, and goes to whoever has waited longest.
-//! - Cache lines: a lock and a counter lie in one. Whoever uses a line that another processor used
+//!   lock is waited for awake, and goes to the processor that has waited longest.
+//! - Cache lines: a lock and a counter lie in one. A processor that uses a line that another used
 //!   last waits until it has moved, and a line makes one move at a time. Where locks and counters
-//!   share a line, using one takes it from who uses the other.
-//! - Windows: so many pieces of files are mapped at a time, the least recently used makes room, and
-//!   every other processor is told that its mapping is gone while the lock is held.
+//!   share a line, using one takes it from the user of the other.
+//! - Windows: a fixed number of pieces of files is mapped at a time, the least recently used makes
+//!   room, and every other processor learns that its mapping is gone while the lock is held.
 //! - Idle zeroing: a processor without a job takes free pages that it has put back itself, one at a
 //!   time, fills them with zeros and puts them back again, until it is given a job.
-//! - Jobs go to whoever has been idle longest.
+//! - Jobs go to the processor that has been idle longest.
 //!
 //! Not modelled: sleeping locks, locks of the file system and of processes, caches other than the
 //! lines of locks and counters, and any disk: all files are in memory.

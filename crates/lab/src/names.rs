@@ -214,7 +214,7 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
         WorldError::Stuck {
             waiting, suspended, ..
         } => format!(
-            "`{system}` in {}: nobody can go on ({waiting} wait for memory, {suspended} are \
+            "`{system}` in {}: no program can go on ({waiting} wait for memory, {suspended} are \
              suspended); give more memory",
             size(memory_pages)
         ),

@@ -1,9 +1,8 @@
 //! Studies: a trace from its file to the records that people and programs read.
 //!
 //! [`Study::read`] loads a trace; its methods run the analyses and answer with the records of
-//! `tidemark-results`. [`Replay`] runs traces on whole memory systems. What an analysis takes for
-//! granted (how long a page-in lasts, which windows are shown) is an argument here, and stands in
-//! the record.
+//! `tidemark-results`. [`Replay`] runs traces on whole memory systems. The assumptions of an
+//! analysis (the time of a page-in, the windows) are arguments here, and are in the record.
 
 mod ample;
 mod batch;
@@ -68,7 +67,7 @@ pub use trial::{METRICS, Trial, count_peak_pages, run_trials};
 /// The version that records are written by.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Is told of progress: what is being done, and the share that is done, from 0 to 1.
+/// Gets the progress: the step at work, and the share that is done, from 0 to 1.
 pub type Progress<'a> = dyn FnMut(&str, f64) + 'a;
 
 /// The parts of a trace that are wanted. Each part takes memory.
@@ -98,7 +97,7 @@ pub struct Study {
     sampler: Option<Sampler>,
     map: Option<AddressMap>,
     marks: Vec<Mark>,
-    /// The measures that the trace can tell of.
+    /// The measures that the trace can show.
     sight: Sight,
     /// The windows it was sampled in, if it was.
     sampled: Option<SampledWindows>,
@@ -368,8 +367,8 @@ fn settle(
     (wanted, None)
 }
 
-/// So many of the longest intervals decide how much memory is needed: one more than there may be
-/// page-ins.
+/// The number of longest intervals that decide how much memory is needed: one more than the
+/// bearable page-ins.
 fn longest(passing: &Passing, speed: Option<Speed>, facts: &TraceFacts, extent: Extent) -> u64 {
     let Some(assumed) = &passing.intervals else {
         return 0;

@@ -6,7 +6,7 @@
 //! its end when the process ends (or calls exec: the program that follows says hello by itself),
 //! and so that a byte sent down it wakes the other side.
 //!
-//! A supervisor that goes away leaves the engines to go on alone, with the budgets they have.
+//! If the supervisor ends, the engines continue with the budgets they have.
 //!
 //! Every message has a fixed length, and integers are little endian.
 
@@ -84,11 +84,11 @@ pub const GRANT_BYTES: usize = 32;
 
 const HELLO_MAGIC: u32 = u32::from_le_bytes(*b"TMhi");
 const EXEC_MAGIC: u32 = u32::from_le_bytes(*b"TMex");
-/// After the hello a byte says what an engine has to say. That it [leaves](leave), ...
+/// The byte of an engine, after the hello, that says that it [leaves](leave).
 const LEAVES: u8 = 2;
-/// ... and that a file comes with it.
+/// The byte that says that a file comes with it.
 const SHARES: u8 = 3;
-/// ... which may be a line to write.
+/// The byte that says that a file with a line to write comes with it.
 const SAYS: u8 = 4;
 const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
 const VERSION: u32 = 1;
@@ -325,7 +325,7 @@ pub fn read_opening(connection: BorrowedFd<'_>) -> io::Result<Opening> {
 }
 
 /// Removes the private folder of a run whose supervisor was killed: the one in which `socket` lies,
-/// if it has the name of one and nobody listens there. Best effort: the next run would do it.
+/// if it has the name of one and no process listens there. Best effort: the next run would do it.
 pub fn remove_deserted(socket: &Path) {
     let Some(folder) = socket.parent() else {
         return;
@@ -341,7 +341,7 @@ pub fn remove_deserted(socket: &Path) {
     }
 }
 
-/// Wakes whoever is at the other end, to look at the process's record now: an engine, whose budget
+/// Wakes the other end, to look at the process's record now: an engine, whose budget
 /// has changed, or the supervisor, which an engine asks for frames or has given some up to. Never
 /// blocks.
 pub fn poke(connection: BorrowedFd<'_>) -> io::Result<()> {
@@ -368,7 +368,7 @@ pub fn share_memory(connection: BorrowedFd<'_>, memory: BorrowedFd<'_>) -> io::R
 }
 
 /// Has the supervisor write a line for an engine that can't reach its program's standard error:
-/// the program may be one that the kernel lets nobody look into. Engine only.
+/// the kernel may protect the program from other processes. Engine only.
 pub fn say(connection: BorrowedFd<'_>, line: &[u8]) -> io::Result<()> {
     let file = rustix::fs::memfd_create(c"line", rustix::fs::MemfdFlags::CLOEXEC)?;
     rustix::io::write(&file, line)?;

@@ -1,9 +1,9 @@
 //! The processor that hears from the disk that a file lies on.
 //!
-//! A disk with one queue interrupts one processor, whoever asked. A thread that waits on another
-//! must be woken there from afar, and if that processor has halted meanwhile on a virtual machine,
-//! two exits to the host lie between the disk's answer and the thread: some 30 us on top of the
-//! disk's 45. Disks with a queue for each processor answer where they were asked.
+//! A disk with one queue interrupts one processor for all requests. A thread that waits on another
+//! must be woken from there, and if that processor has halted meanwhile on a virtual machine, two
+//! exits to the host lie between the disk's answer and the thread: some 30 us on top of the disk's
+//! 45. Disks with a queue for each processor answer where they were asked.
 //!
 //! Source: `/sys` and `/proc/irq` (Linux, `Documentation/core-api/irq/irq-affinity.rst`;
 //! `block/blk-mq-sysfs.c` for `mq`; `drivers/pci/msi` for `msi_irqs`).
@@ -52,7 +52,7 @@ fn find_disk(mut device: PathBuf) -> Option<PathBuf> {
     None
 }
 
-/// The interrupt of these that nearly all of them were: others tell of changes of the device. Each
+/// The interrupt that nearly all of these were: others report changes of the device. Each
 /// line of `counts` is a number, counts by processor, and names.
 fn busiest(interrupts: &[String], counts: &str) -> Option<String> {
     let total_of = |interrupt: &String| -> u64 {

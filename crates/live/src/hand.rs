@@ -8,8 +8,8 @@
 //! processor: were it not waited for, the pages would pass for pinned. While a request that was
 //! given up is not over, nothing more is asked of it.
 //!
-//! Meanwhile it watches the program's first thread: once that has ended, the engine has to look
-//! when the others do, and is told.
+//! Meanwhile it watches the program's first thread: once that has ended, it wakes the engine, which
+//! then watches the others.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -34,9 +34,9 @@ const LEAVING_LIMIT: Duration = Duration::from_millis(200);
 pub struct Hand {
     start: AtomicUsize,
     bytes: AtomicUsize,
-    /// The number of requests ...
+    /// The number of requests.
     asked: AtomicU32,
-    /// ... and done.
+    /// The number of requests that are done.
     done: AtomicU32,
     /// The thread behind it; zero: there is none.
     works: AtomicU32,
@@ -47,7 +47,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// A hand with nothing to do, and nobody to do it.
+    /// A hand with no work, and no thread.
     pub const fn new() -> Hand {
         Hand {
             start: AtomicUsize::new(0),
@@ -60,7 +60,7 @@ impl Hand {
         }
     }
 
-    /// The same, with `starter` to be called where there is something to do and nobody to do it.
+    /// The same, with `starter` to be called when there is work and no thread.
     pub const fn started_by(starter: fn()) -> Hand {
         let mut hand = Hand::new();
         hand.starter = Some(starter);
@@ -68,7 +68,7 @@ impl Hand {
     }
 
     /// Makes the pages of a range this process's own, without changing what they hold. False if
-    /// that was not over in time, or there is nobody to do it. Engine only, which says whether a
+    /// that was not over in time, or there is no thread for it. Engine only, which says whether a
     /// fault `is_waiting` for it.
     pub fn make_own(&self, start: usize, bytes: usize, is_waiting: impl Fn() -> bool) -> bool {
         if self.is_absent()
@@ -103,7 +103,7 @@ impl Hand {
         asked
     }
 
-    /// Waits until so many requests are done. False if that `is_too_long` a wait.
+    /// Waits until `asked` requests are done. False if that `is_too_long` a wait.
     fn await_done(&self, asked: u32, is_too_long: &impl Fn() -> bool) -> bool {
         loop {
             let done = self.done.load(Ordering::Acquire);
@@ -122,7 +122,7 @@ impl Hand {
         self.works.load(Ordering::Acquire) == 0 && !self.is_ending.load(Ordering::Acquire)
     }
 
-    /// Learns which thread is behind it, from whoever has started that.
+    /// Learns which thread is behind it, from the starter of that thread.
     pub fn set_thread(&self, number: u32) {
         self.works.store(number, Ordering::Release);
     }

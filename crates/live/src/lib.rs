@@ -1,7 +1,7 @@
 //! The machine on userfaultfd: what runs inside a program to page its memory.
 //!
 //! - [`sys`] is the only place that talks to the kernel by raw address.
-//! - [`machine`] stands in for translation hardware: it moves pages between the program and the
+//! - [`machine`] replaces translation hardware: it moves pages between the program and the
 //!   frame pool.
 //! - [`store`] keeps pages that have left, compressed in memory and on a swap file.
 //! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
@@ -14,7 +14,7 @@
 //!
 //! # Threads
 //! One engine thread owns all of this, and lends the engine out under one lock: to the program's
-//! threads that serve their own faults (in-thread mode), and else to nobody. The [`hand`] makes
+//! threads that serve their own faults (in-thread mode), and otherwise to none. The [`hand`] makes
 //! calls that may fault, and the [workers](sys::workers) move bytes where io_uring is forbidden:
 //! neither sees the engine. Programs never hold anything the engine waits for. Code that runs on
 //! these threads keeps no thread-local variables, since those may lie in memory that is itself

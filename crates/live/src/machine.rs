@@ -5,11 +5,11 @@
 //! either way, and [`settle`](Machine::settle) makes one call of each run of pages whose addresses
 //! and slots both follow each other.
 //!
-//! Two userfaultfds are needed. The *program's* tells of faults and changes. Its ranges and the
+//! Two userfaultfds are needed. The *program's* reports faults and changes. Its ranges and the
 //! pool are registered with it, and pages move either way through it: while a change's message
 //! is on its way the kernel refuses all of that, since something else may stand by now where a
 //! page is believed to be. To drop pages of the pool would leave a message that only the engine
-//! can read; so they are moved to the *tip*, which has a userfaultfd that tells of nothing.
+//! can read; so they are moved to the *tip*, which has a userfaultfd without messages.
 //!
 //! # Invariants
 //! 1. A mapped or leaving frame's slot is a hole, and its page stands at `at` or was taken away.
@@ -48,9 +48,9 @@ pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
 const NOWHERE: VirtPage = VirtPage(u64::MAX);
 /// The number of pages dropped in one go.
 const TIP_PAGES: usize = 64;
-/// The longest time a parent's engine may take to close what it was sent for a forked child, ...
+/// The longest time a parent's engine may take to close what it was sent for a forked child.
 const RELEASE_NS_MAX: u64 = 10_000_000_000;
-/// ... and how often the child looks.
+/// The interval at which the child looks.
 const RELEASE_PAUSE_NS: u64 = 50_000;
 
 /// The reason why the machine can't be had. The caller makes the text.
@@ -72,9 +72,9 @@ pub enum StartError {
 /// The state found at an address that the machine believes mapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Probe {
-    /// The page is there; whoever waited has been woken.
+    /// The page is there; waiting threads have been woken.
     Present,
-    /// It had been taken away. A page of zeros stands there now, which nobody accounts for.
+    /// It had been taken away. A page of zeros is there now, in no account.
     Refilled,
     /// The address space is changing: read the messages and ask again.
     Changing,
@@ -131,11 +131,11 @@ pub struct LiveMachine {
     hand: Option<&'static Hand>,
     /// True if pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
-    /// True if pages are told to be modified without a sum, where that can be seen.
+    /// True if pages are known to be modified without a sum, where that can be seen.
     skips_sums: bool,
-    /// The number of pages in a row that have been waited for in vain, ...
+    /// The number of pages in a row that have been waited for in vain.
     waits_in_vain: u32,
-    /// ... and how many of those that were to be dropped.
+    /// The number of pages in a row that were not dropped after all tries.
     drops_in_vain: u32,
     tally: Tally,
 }
@@ -258,7 +258,7 @@ impl LiveMachine {
     }
 
     /// Finds out what is at an address that faulted although the machine believes it mapped, and
-    /// wakes whoever waits there.
+    /// wakes the threads that wait there.
     pub fn probe(&mut self, at: VirtPage) -> Probe {
         match self.program.copy(address(at), self.pool.zeros(), PAGE) {
             Progress::All | Progress::Part(_) => Probe::Refilled,
@@ -271,9 +271,9 @@ impl LiveMachine {
         }
     }
 
-    /// Wakes whoever waits for the page at `at`, to let it touch again.
+    /// Wakes the threads that wait for the page at `at`, so that they touch it again.
     pub fn wake(&self, at: VirtPage) {
-        // Fails only where nothing is registered, and there nobody waits.
+        // Fails only where nothing is registered, and there no thread waits.
         let _ = self.program.wake(address(at), PAGE);
     }
 
@@ -425,7 +425,7 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
-    /// Returns true if `thread` is that of the hand.
+    /// Returns true if `thread` is the engine's helper thread, its [`hand`](crate::hand).
     pub(crate) fn is_hand(&self, thread: u32) -> bool {
         self.hand.and_then(Hand::thread) == Some(thread)
     }
@@ -492,7 +492,8 @@ impl LiveMachine {
         slot.at = NOWHERE;
     }
 
-    /// Takes back an enter that was not carried out. Whoever waits for it must touch again.
+    /// Takes back an enter that was not carried out. A thread that waits for it must touch it
+    /// again.
     fn cancel_enter(&mut self, frame: FrameId) {
         let slot = self.slots[frame.index()];
         let list = match slot.standing {
@@ -543,7 +544,7 @@ impl Machine for LiveMachine {
         if rights == Rights::Write {
             return;
         }
-        // A queued enter is carried out first: somebody may wait for it.
+        // A queued enter is carried out first: a thread may wait for it.
         if self.slots[frame.index()].standing == Standing::Entering {
             self.settle();
         }
@@ -633,7 +634,7 @@ impl Machine for LiveMachine {
             assert_eq!(slot.at, from, "frame {} stands elsewhere", frame.0);
             slot.at = to;
             if matches!(slot.standing, Standing::Entering | Standing::Deferred) {
-                // Whoever waits there wants something else by now.
+                // A thread that waits there wants something else by now.
                 self.wake(from);
             }
         }
@@ -659,7 +660,7 @@ impl PageBits for LiveMachine {
     fn take_referenced(&mut self, frame: FrameId) -> bool {
         match self.slots[frame.index()].standing {
             Standing::Unmapped | Standing::Leaving => false,
-            // Somebody waits for it: it is in use, and can't be unmapped before it is mapped.
+            // A thread waits for it: it is in use, and can't be unmapped before it is mapped.
             Standing::Deferred => true,
             Standing::Mapped | Standing::Entering => {
                 self.restrict(frame, Rights::None);
@@ -715,13 +716,13 @@ impl PageBits for LiveMachine {
 /// Registers `page` with `program` and fills it.
 fn station(program: &Uffd, pool: &Pool, page: Mapping) -> Result<Mapping, Errno> {
     program.register(page.start(), PAGE, Mode::Missing)?;
-    // It can't be present or changing: it is new, and nobody else knows of it.
+    // It can't be present or changing: it is new, and known here alone.
     let _ = program.copy(page.start(), pool.zeros(), PAGE);
     Ok(page)
 }
 
-/// Opens a userfaultfd for the program. Where the host does not permit it to tell of forks, it
-/// tells of the rest.
+/// Opens a userfaultfd for the program. Where the host does not permit events of forks, it reports
+/// the rest.
 fn open_program(features: Features) -> Result<Uffd, OpenError> {
     let features = features.and(Features::MOVE);
     match Uffd::open(features) {

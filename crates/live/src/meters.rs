@@ -90,13 +90,13 @@ pub fn is_started() -> bool {
     IS_STARTED.load(Relaxed)
 }
 
-/// The time, for who is about to ask for a lock; `None` if nobody wants to know.
+/// The time, before a lock is asked for; `None` if it is not measured.
 #[inline]
 pub fn asked() -> Option<u64> {
     is_started().then(now_ns)
 }
 
-/// Sets all counts back: a forked child has its parent's. Nobody holds a lock but to fork.
+/// Sets all counts back: a forked child has its parent's. No lock is held but to fork.
 pub fn reset() {
     METERS
         .iter()

@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! 1. An entry is whole before `next` moves past it: what a killed process has written is good.
-//! 2. The writer waits for the reader where the ring is full, and for nobody else. A reader that
+//! 2. The writer waits for the reader where the ring is full, and for nothing else. A reader that
 //!    is gone is not waited for.
 
 use std::io;
@@ -22,7 +22,7 @@ use crate::sys::Errno;
 use crate::sys::shm::Shared as Area;
 
 const WORD: usize = 8;
-/// Words in a chunk; of those, how many there are.
+/// The number of words in a chunk, and the number of chunks.
 const CHUNK_WORDS: u64 = 8 << 10;
 const CHUNKS: u64 = 64;
 /// The time for which the writer sleeps before it looks again whether there is room.

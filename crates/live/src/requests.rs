@@ -7,7 +7,7 @@
 //! 1. A slot goes free -> claimed -> posted -> answered -> free. The asking thread takes every
 //!    step but the one to answered.
 //! 2. The engine answers every posted request, or the asking thread gives up on its time limit.
-//!    A slot that was given up on, or that nobody waits for, is freed by the engine.
+//!    The engine frees a slot that was given up on, or that has no waiting thread.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ const POSTED: u32 = 2;
 const ANSWERED: u32 = 3;
 const GIVEN_UP: u32 = 4;
 
-/// Marks the kind of a request that nobody waits for.
+/// Marks the kind of a request without a waiting thread.
 const UNANSWERED: u32 = 1 << 31;
 /// Marks one that is answered later.
 const HELD: u32 = 1 << 30;
@@ -78,7 +78,7 @@ pub enum Ask {
     /// A fork is about to happen: come to rest until [`Requests::thaw`]. Answers the child's record
     /// plus one; zero: there is none for it.
     Freeze {
-        /// The thread that forks.
+        /// The kernel's number of the forking thread.
         thread: u32,
     },
     /// A fork is about to happen, and its child can't find the supervisor's socket by its path:
@@ -159,7 +159,7 @@ impl Requests {
     }
 
     /// Names the thread that answers from now on, and the timer that is its doorbell, if one is.
-    /// Zero: nobody answers.
+    /// Zero: no thread answers.
     pub fn set_engine(&self, thread: u32, timer: Option<RawFd>) {
         self.timer.store(timer.unwrap_or(-1), Ordering::Release);
         self.process.store(program::number(), Ordering::Release);
@@ -176,7 +176,7 @@ impl Requests {
         self.process.load(Ordering::Acquire) == own_process()
     }
 
-    /// The thread that answers; zero: nobody.
+    /// The thread that answers; zero: none.
     pub fn engine(&self) -> u32 {
         self.engine.load(Ordering::Acquire)
     }
@@ -270,7 +270,7 @@ impl Requests {
         &self.call
     }
 
-    /// Rings the doorbell. False if there is nobody to hear it.
+    /// Rings the doorbell. False if no engine listens.
     fn ring(&self, engine: u32) -> bool {
         match self.timer.load(Ordering::Acquire) {
             ..0 => match signal::ring(engine) {
@@ -338,7 +338,7 @@ impl Requests {
                 .compare_exchange(POSTED, ANSWERED, Ordering::AcqRel, Ordering::Relaxed);
         match posted {
             Ok(_) => futex::wake(&slot.state, 1),
-            // Given up on meanwhile: nobody reads the answer.
+            // Given up on meanwhile: the answer is not read.
             Err(_) => slot.state.store(FREE, Ordering::Release),
         }
     }
@@ -446,7 +446,7 @@ mod tests {
         let (taken, _) = table.take().unwrap();
         table.hold(taken);
         assert_eq!(table.take(), None);
-        // Whoever asked has given up: its place must not go to another before it is answered.
+        // The asking thread has given up: its place must not go to another before it is answered.
         slot.state.store(GIVEN_UP, Ordering::Release);
         assert_eq!(table.take(), None);
         assert_eq!(slot.state.load(Ordering::Acquire), GIVEN_UP);

@@ -106,7 +106,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// The size of this process's memory: cheap to ask, and a change of it tells of new mappings.
+    /// The size of this process's memory: cheap to ask, and a change of it shows new mappings.
     pub fn sizes(&self) -> Option<Sizes> {
         let mut text = [0u8; 128];
         let count = rustix::io::pread(&self.statm, &mut text, 0).ok()?;

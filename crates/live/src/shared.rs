@@ -23,11 +23,11 @@
 //! 2. A record's counters are written by its own engine alone; its way from [`State::Ended`] to
 //!    [`State::Free`] belongs to the supervisor. Its budget is changed by
 //!    [`Process::change_budget`] once its engine runs: by the supervisor, and by an engine that
-//!    forks or takes frames that nobody has.
-//! 3. What nobody has is less than the total by at least what all processes have: see
+//!    forks or takes unassigned frames.
+//! 3. Unassigned frames are at most the total less what all processes have: see
 //!    [`Shared::hold_unassigned`].
-//! 4. A fork makes no frames: what a child may use was its parent's, or nobody's, until the moment
-//!    at which it stands in the child's record, and the child is born with no more: see
+//! 4. A fork makes no frames: what a child may use was its parent's, or unassigned, until the
+//!    moment at which it is in the child's record, and the child is born with no more: see
 //!    [`Process::endow`].
 
 use std::io;
@@ -73,7 +73,7 @@ pub const SIZE_BUCKETS: usize = 18;
 /// The width of one of them.
 pub const SIZE_BUCKET_BYTES: usize = 256;
 
-/// In the place of the number of frames that nobody has, while that is divided.
+/// In the place of the number of unassigned frames, while they are divided.
 const HELD: u64 = u64::MAX;
 
 const HEADER_BYTES: usize = 4096;
@@ -117,9 +117,9 @@ enum Field {
     EndNs,
     Ending,
     Asked,
-    /// One more than the processor that the process's threads were confined to last, ...
+    /// One more than the processor that the process's threads were confined to last.
     Confined,
-    /// ... and the processors that they may use otherwise, a bit each.
+    /// The processors that confined threads may use otherwise, a bit each.
     ConfinedFrom,
     /// One while the process is to be out of memory, and its program to wait.
     Suspended,
@@ -137,7 +137,7 @@ enum Field {
 /// The stage of a process record in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Nobody's.
+    /// Without a process.
     Free,
     /// Claimed, for a process that has not said hello yet.
     Reserved,
@@ -245,7 +245,7 @@ impl Shared {
 
     /// Gives back every slot that a dead process owned, and frees its record.
     ///
-    /// - Needs: the process is gone, and nobody else releases it at the same time.
+    /// - Needs: the process is gone, and it is not released elsewhere at the same time.
     pub fn release(&self, index: ProcessIndex) {
         let refs = self.slot_refs();
         let owned = self.owned(index);
@@ -377,8 +377,8 @@ impl Shared {
         }
     }
 
-    /// Keeps engines from taking what nobody has, and looks for it: what is to be divided. Until
-    /// [`release_unassigned`](Self::release_unassigned) says what is left. Supervisor only.
+    /// Keeps engines from taking unassigned frames, and returns their number, to be divided. Until
+    /// [`release_unassigned`](Self::release_unassigned) sets the rest. Supervisor only.
     ///
     /// An engine that takes some [says so](Process::take_unassigned) first: what is read of budgets
     /// after this has all that was taken before.
@@ -386,7 +386,7 @@ impl Shared {
         self.header(Header::Unassigned).store(HELD, SeqCst);
     }
 
-    /// Lets engines take so many frames, which no process has. Supervisor only.
+    /// Lets engines take `frames`, which no process has. Supervisor only.
     pub fn release_unassigned(&self, frames: u64) {
         self.header(Header::Unassigned).store(frames, SeqCst);
     }
@@ -399,8 +399,8 @@ impl Shared {
         }
     }
 
-    /// Returns true while the supervisor [holds](Self::hold_unassigned) what nobody has: how much
-    /// that is shows when it has been divided.
+    /// Returns true while the supervisor [holds](Self::hold_unassigned) the unassigned frames:
+    /// their number shows when they have been divided.
     pub fn is_dividing(&self) -> bool {
         self.header(Header::Unassigned).load(SeqCst) == HELD
     }
@@ -422,7 +422,7 @@ impl Shared {
         is_taken
     }
 
-    /// Counts one user of a slot less.
+    /// Removes one user from the count of a slot's users, and frees the slot at the last.
     pub(crate) fn drop_ref(&self, count: &AtomicU16) {
         let before = count.fetch_sub(1, AcqRel);
         assert!(before > 0);
@@ -488,17 +488,17 @@ impl<'a> Process<'a> {
             .is_ok()
     }
 
-    /// Takes up to `most` frames that nobody has for this process, but none if there are fewer
-    /// than `least`, and answers how many. Engine only, for its own record or for that of a child
-    /// that is about to be forked.
+    /// Takes up to `most` unassigned frames for this process, but none if there are fewer than
+    /// `least`, and returns how many. Engine only, for its own record or for that of a child that
+    /// is about to be forked.
     pub fn take_unassigned(&self, least: u32, most: u32) -> u32 {
         let wanted = self.shared.unassigned().min(most.into()) as u32;
         if wanted < least.max(1) {
             return 0;
         }
         self.add_to_budget(i64::from(wanted));
-        // The supervisor may know of them by now, and may have counted them off: in doubt what
-        // nobody has is too little for a moment, and never too much.
+        // The supervisor may know of them by now, and may have counted them off: in doubt the
+        // unassigned number is too small for a moment, and never too large.
         if self.shared.take_unassigned(wanted) {
             return wanted;
         }
@@ -562,7 +562,8 @@ impl<'a> Process<'a> {
         self.field(Field::Suspended).load(Acquire) == 1
     }
 
-    /// Says what the engine goes by. After what is in use, if that is less than was said before.
+    /// Acknowledges the budget that the engine uses. After its frames in use are published, if it
+    /// is lower than the one before.
     pub fn set_understood(&self, frames: u32) {
         self.counter(Counter::FramesBudget)
             .store(u64::from(frames), SeqCst);
@@ -574,8 +575,8 @@ impl<'a> Process<'a> {
         self.counter(Counter::FramesBudget).load(SeqCst)
     }
 
-    /// Asks for so many frames in all, and says whether the process had not asked before. Engine
-    /// only; the supervisor is to be poked then.
+    /// Asks for `frames` in all, and returns true if the process had not asked before. Engine only;
+    /// the supervisor must be poked then.
     pub fn ask(&self, frames: u64) -> bool {
         self.field(Field::Asked).swap(frames, AcqRel) == 0
     }
@@ -773,7 +774,7 @@ fn maps_at(slots: usize) -> usize {
     (ownership_at(slots) + PROCESSES_MAX * (parts + words) * 8).next_multiple_of(4096)
 }
 
-/// The size of shared memory for so many slots.
+/// The size of shared memory for `slots`.
 pub fn bytes_for(slots: usize) -> usize {
     maps_at(slots) + PROCESSES_MAX * MAP_BYTES
 }

@@ -46,8 +46,8 @@ impl SharedSlots {
         }
     }
 
-    /// Notes from now on which slots are let go of, if `is_wanted`: for
-    /// [`take_released`](Slots::take_released), which must be called then.
+    /// Notes released slots from now on, if `is_wanted`, for
+    /// [`take_released`](Slots::take_released), which must then be called.
     pub fn note_released_if(mut self, is_wanted: bool) -> SharedSlots {
         self.released = is_wanted.then(Vec::new);
         self

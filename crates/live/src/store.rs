@@ -46,9 +46,9 @@ pub const UNDER_WAY_MAX: u32 = 64;
 /// To how many other files one can listen while waiting for the store.
 pub const LISTENED_MAX: usize = 3;
 const WORKERS: u32 = 4;
-/// The number of times that a part is tried again that the kernel refuses for now, ...
+/// The number of times that a part is tried again that the kernel refuses for now.
 const TRIES_MAX: u8 = 11;
-/// ... and after what pause at first. It doubles with each: they take two seconds together.
+/// The pause before the first of these tries. It doubles with each: they take two seconds together.
 const TRY_PAUSE: Duration = Duration::from_millis(1);
 /// The time for which the kernel may refuse to be asked for anything.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
@@ -66,9 +66,9 @@ pub enum Means {
     Shared,
     /// Threads.
     Threads,
-    /// io_uring, or the thread that asks, which waits: for a forked child, ...
+    /// io_uring if it is available, otherwise transfers by the asking thread: for a forked child.
     Alone,
-    /// ... and for one whose every thread may use it.
+    /// The same in in-thread mode, where every thread may use the store.
     SharedAlone,
     /// The thread that asks.
     AtOnce,
@@ -178,7 +178,7 @@ struct Transfer {
 /// The subject of a transfer.
 #[derive(Clone, Copy)]
 enum Work {
-    /// Of pages between their frames and their slots: somebody waits for the reply.
+    /// Of pages between their frames and their slots: the core waits for the reply.
     Pages,
     /// Of a segment of compressed pages, as a whole.
     Segment(SegmentId, Room),
@@ -344,8 +344,8 @@ impl SwapStore {
         }
     }
 
-    /// Has a look at the store tell of those of `files`, too, that can be read, from the next
-    /// [`submit`](Self::submit) or wait on. Whether it will.
+    /// Makes a look at the store also report those of `files` that can be read, from the next
+    /// [`submit`](Self::submit) or wait on. Returns whether it will.
     pub fn listen_to(&mut self, files: [Option<RawFd>; LISTENED_MAX]) -> bool {
         let Carrier::Ring(ring) = &mut self.carrier else {
             return false;
@@ -402,7 +402,7 @@ impl SwapStore {
         }
     }
 
-    /// Waits until something has finished, or for so long. It may be a short wait.
+    /// Waits until a transfer has finished, at most for `limit_ns`. It may return early.
     pub fn wait(&self, limit_ns: u64) {
         match self.finished() {
             // Whatever the wait answers, who waits looks for itself.

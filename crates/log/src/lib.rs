@@ -45,7 +45,7 @@ pub enum Head {
     ChunksRead = 9,
     /// Publications that have been read.
     PublicationsRead = 10,
-    /// Not 0 once nobody reads on.
+    /// Not 0 once the reader has stopped.
     Dismissed = 11,
     /// The process that forked this one, or 0.
     Parent = 12,

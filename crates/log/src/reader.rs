@@ -161,13 +161,13 @@ impl Log {
         Ok(Some(self.bytes[..length].as_chunks().0))
     }
 
-    /// Lets the writer use the places of so many publications again.
+    /// Lets the writer use the places of `publications` again.
     pub fn acknowledge(&mut self, publications: u64) -> Result<()> {
         self.publications_consumed += publications;
         self.put(Head::PublicationsRead, self.publications_consumed)
     }
 
-    /// Tells the writer that nobody reads on, and that all is well.
+    /// Tells the writer that reading has stopped, and that all is well.
     pub fn dismiss(&self) {
         // If it can't be told, it finds out by itself.
         let _ = self.put(Head::Dismissed, 1);

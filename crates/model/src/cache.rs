@@ -1,7 +1,7 @@
 //! The cache: a policy, some frames and a reference string, and nothing else.
 //!
-//! It asks the policy only when memory is full, moves one page at a time, and waits for nobody:
-//! what the published miss counts were made with.
+//! It asks the policy only when memory is full, moves one page at a time, and never waits: so the
+//! published miss counts were made.
 
 use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
@@ -20,7 +20,7 @@ const SPACE: SpaceId = SpaceId(0);
 /// The outcome of one reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touch {
-    /// Nobody noticed.
+    /// Not noticed.
     Hit,
     /// The page was resident and unmapped.
     Soft,

@@ -93,8 +93,8 @@ pub fn replay_growing(
     vm.counters().clone()
 }
 
-/// Tries the use of a page after `tries` faults. Whether the bit is set by a use that faulted is
-/// the affair of [`OneProgram::enter`].
+/// Returns true if the page at `at` is mapped, and then uses it. After a fault (`tries` above 0),
+/// [`OneProgram::enter`] has decided about the reference bit.
 fn is_over(machine: &mut OneProgram, at: VirtPage, tries: u32) -> bool {
     let Some(&frame) = machine.mapped.get(&at.0) else {
         return false;

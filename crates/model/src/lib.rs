@@ -1,5 +1,5 @@
-//! The reference against which the core is measured: a memory that is obviously right, and a world
-//! to run in.
+//! The reference for tests of the core: an obviously correct memory, and simulated machines and
+//! pagers.
 //!
 //! - [`memory`] is the law: a read returns what was last written. Slow, small, without tricks.
 //! - [`machine`] and [`pager`] are the core's seams, simulated: page tables with reference bits or
@@ -10,8 +10,8 @@
 //!   law. [`world`] is the stage for scripted scenarios; [`lockstep`] drives it with random
 //!   [`step`]s and [`shrink`]s what fails.
 //! - [`cache`], [`opt`] and [`traces`] are what policies alone are measured on, [`demand`] a whole
-//!   memory; [`room`] shows how much memory those take that give pages up by themselves.
-//!   [`sampled`] is the machine that answers the policies of [`cache`] and [`room`].
+//!   memory; [`room`] measures the memory of policies that trim. [`sampled`] is the machine that
+//!   answers the policies of [`cache`] and [`room`].
 //! - [`conformance`] holds the suites that every machine and every pager must pass.
 #![forbid(unsafe_code)]
 

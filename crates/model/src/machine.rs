@@ -1,12 +1,12 @@
 //! The simulated machine: page tables over [`Physical`] memory.
 //!
-//! It is as unkind as [`Machine`] allows. Contents that nobody has promised to keep turn into
-//! noise, pinned pages refuse to be unmapped, pages vanish before the core is told, and a program
-//! may not run while a change waits for [`settle`](Machine::settle).
+//! It is as unkind as [`Machine`] allows. Contents without a promise to be kept turn into noise,
+//! pinned pages refuse to be unmapped, pages vanish before the core learns of it, and a program may
+//! not run while a change waits for [`settle`](Machine::settle).
 //!
 //! # Invariants
 //! 1. An address reaches at most one frame.
-//! 2. A frame that is being filled is reached by nobody.
+//! 2. A frame that is being filled is not mapped.
 //! 3. Programs run only when every change is settled and every setback has been taken.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -74,7 +74,7 @@ impl SimMachine {
     }
 
     /// Takes the page at `at` away, as its owner may at any time without asking. Its mapping is
-    /// gone and so are its contents; the core believes in both until it is told.
+    /// gone and so are its contents; the core believes in both until the machine reports it.
     ///
     /// Reports whether there was one that could be taken: a pinned page stays.
     pub fn vanish(&mut self, space: SpaceId, at: VirtPage) -> bool {
@@ -112,7 +112,7 @@ impl SimMachine {
         }
     }
 
-    /// Has no page be unmapped until it is told otherwise.
+    /// Refuses to unmap any page until the next call.
     pub fn halt(&mut self, is_halted: bool) {
         self.is_halted = is_halted;
     }

@@ -17,7 +17,7 @@ pub enum Origin {
     Anonymous,
     /// A page of an external object; writes go there.
     Shared(PagerId, u64),
-    /// A copy of a page that a pager has, to which nobody writes.
+    /// A copy of a page that a pager has, and that is not written to.
     Copied(PagerId, u64),
 }
 

@@ -344,8 +344,8 @@ impl SimPager {
     }
 }
 
-/// The slots of a simulated swap store. Remembers which were given back, so that their contents
-/// can be spoiled: whoever still reads them reads noise.
+/// The slots of a simulated swap store. Remembers which were given back, so that their contents can
+/// be spoiled: a later read finds noise.
 pub struct SimSlots {
     slots: LocalSlots,
     owners: BTreeMap<SlotId, u32>,
@@ -368,7 +368,10 @@ impl Ledger {
     /// Hands over the next slot that was given back since this was last asked, unless it is in
     /// use again.
     pub fn take_given_back(&self) -> Option<SlotId> {
-        let mut entries = self.entries.lock().expect("nobody panics while holding it");
+        let mut entries = self
+            .entries
+            .lock()
+            .expect("no thread panics while holding it");
         while let Some(slot) = entries.given_back.pop_front() {
             if !entries.used.contains(&slot) {
                 return Some(slot);
@@ -381,7 +384,7 @@ impl Ledger {
     pub fn slots_used(&self) -> usize {
         self.entries
             .lock()
-            .expect("nobody panics while holding it")
+            .expect("no thread panics while holding it")
             .used
             .len()
     }
@@ -399,7 +402,7 @@ impl SimSlots {
 
     fn note_taken(&mut self, first: SlotId, count: u32) {
         let entries = self.ledger.entries.lock();
-        let mut entries = entries.expect("nobody panics while holding it");
+        let mut entries = entries.expect("no thread panics while holding it");
         for slot in first.0..first.0 + count {
             let old = self.owners.insert(SlotId(slot), 1);
             assert!(old.is_none(), "slot {slot} is handed out twice");
@@ -432,7 +435,7 @@ impl Slots for SimSlots {
                 .ledger
                 .entries
                 .lock()
-                .expect("nobody panics while holding it");
+                .expect("no thread panics while holding it");
             entries.used.remove(&slot);
             entries.given_back.push_back(slot);
         }

@@ -1,5 +1,5 @@
-//! A room: frames for everybody, several programs with clocks of their own, and a policy that is
-//! asked what to give up though nobody needs it.
+//! A room: frames for all, several programs with separate clocks, and a policy that is asked what
+//! to give up without need.
 //!
 //! Where [`cache`](crate::cache) shows how often a policy misses in a memory that is full, this
 //! shows how much memory it takes when there is enough. Writes take no time.
@@ -27,8 +27,8 @@ pub struct Cost {
     pub page_time: u128,
 }
 
-/// Runs `trace` with a tick a reference, each of which is shown to the policy, and with what it is
-/// told of the future. Before each the policy has its way with what it no longer wants.
+/// Runs `trace` with a tick a reference, each of which is shown to the policy, with its future.
+/// Before each the policy gives up what it no longer wants.
 pub fn replay_exactly(policy: Box<dyn Policy>, frames: u32, trace: &[u64]) -> Cost {
     let mut room = Room::new(policy, frames, MachineKind::Bits);
     let mut cost = Cost::default();
@@ -158,7 +158,7 @@ impl Room {
         left
     }
 
-    /// Lets so many nanoseconds pass.
+    /// Lets `ns` nanoseconds pass.
     pub fn tick(&mut self, ns: u64) {
         self.now = self.now.after_ns(ns);
         self.ask(|policy, probe| {

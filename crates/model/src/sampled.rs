@@ -1,7 +1,8 @@
 //! The least machine a policy can be asked on: mappings and bits, and no memory behind them.
 //!
-//! What [`cache`](crate::cache) and the laboratory's simulations answer a policy's questions from.
-//! Whoever owns it maps pages and sets bits itself; the policy reaches it through its probe alone.
+//! The mappings and bits from which [`cache`](crate::cache) and the laboratory's simulations answer
+//! a policy's questions. Its owner maps pages and sets bits; the policy reaches it through its
+//! probe alone.
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, PageBits, Rights};
@@ -70,7 +71,7 @@ impl Sampled {
         was_mapped
     }
 
-    /// Has a page come to `frame`, which nobody has used since.
+    /// Puts a page into `frame`, not used since.
     #[inline]
     pub fn bring(&mut self, frame: FrameId, is_mapped: bool, is_modified: bool) {
         self.marks[frame.index()] = Mark {
@@ -86,7 +87,7 @@ impl Sampled {
         self.marks[frame.index()].is_modified = true;
     }
 
-    /// Removes the mapping of `frame`, whose page leaves: nobody asked a question.
+    /// Removes the mapping of `frame`, whose page leaves: this is no question.
     #[inline]
     pub fn part(&mut self, frame: FrameId) {
         self.marks[frame.index()].is_mapped = false;
@@ -182,7 +183,7 @@ impl PageBits for Sampled {
 
     fn take_modified(&mut self, frame: FrameId) -> bool {
         let mark = &mut self.marks[frame.index()];
-        assert!(!mark.is_mapped, "nobody can tell yet");
+        assert!(!mark.is_mapped, "it is not known yet");
         std::mem::take(&mut mark.is_modified)
     }
 }

@@ -1,7 +1,7 @@
 //! The stage: a [`Vm`] on a simulated machine with simulated pagers, under the eye of the law.
 //!
 //! Every access of a program is compared with [`Memory`], and after every step the contents of
-//! every resident page are, whether anybody reads them or not. The stage is also the driver: it
+//! every resident page are, whether they are read or not. The stage is also the driver: it
 //! carries requests to the pagers and replies back, and lets programs try again when their faults
 //! are over.
 //!
@@ -350,7 +350,7 @@ impl Stage {
         self.after_step();
     }
 
-    /// Says how whatever is mapped there will be used.
+    /// Gives the core advice about the use of a range, as `madvise` does.
     pub fn advise(&mut self, space: SpaceId, at: VirtPage, pages: u64, advice: Advice) {
         self.tell_late();
         self.vm.advise(space, at, pages, advice);
@@ -475,8 +475,12 @@ impl Stage {
             .for_each(|space| self.destroy_space(space));
         self.calm_down();
         let frames = self.vm.frames();
-        assert_eq!(frames.in_use(), 0, "frames hold pages of nobody");
-        assert_eq!(self.ledger.slots_used(), 0, "slots hold pages of nobody");
+        assert_eq!(frames.in_use(), 0, "frames hold pages without an owner");
+        assert_eq!(
+            self.ledger.slots_used(),
+            0,
+            "slots hold pages without an owner"
+        );
         assert_eq!(self.vm.transfers_pending(), 0);
     }
 

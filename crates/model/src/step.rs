@@ -1,6 +1,6 @@
 //! Random runs: a [`Plan`] is a setup and a list of [`Step`]s, drawn from [`Choices`].
 //!
-//! A step names spaces and pages by small numbers that mean something in every state, and is
+//! A step names spaces and pages by small numbers that are valid in every state, and is
 //! skipped where it cannot apply. So any steps can be deleted from a plan and the rest still runs:
 //! that is what makes [`shrink`](crate::shrink) simple.
 
@@ -300,8 +300,8 @@ fn draw_temper(choices: &mut dyn Choices) -> Temper {
     }
 }
 
-/// Draws a step: where nothing is forked (`has_forks` is false), more pages come behind the core's
-/// back.
+/// Draws a random step of a program. Without forks (`has_forks` is false), pages that the core did
+/// not bring appear more often.
 fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
     let spot = draw_spot(choices);
     match choices.below(100) {

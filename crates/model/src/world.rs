@@ -297,7 +297,7 @@ impl World {
         self
     }
 
-    /// Says where the current space stands in the scheduler's order.
+    /// Passes the current space's place in the scheduler's order.
     pub fn turn(&mut self, order: u64, is_active: bool) -> &mut World {
         let space = self.space();
         let turn = Turn {

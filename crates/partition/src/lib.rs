@@ -1,14 +1,14 @@
 //! Divides frames among memories, where each process has a core of its own.
 //!
-//! A supervisor asks when somebody comes, goes or wants more, and from time to time; what comes of
-//! it is told to engines live, and set as limits in the lab.
+//! A supervisor asks when a process comes, goes or wants more, and at intervals; the result is sent
+//! to engines live, and set as limits in the lab.
 //!
-//! Frames go to who asks for them. The first process has all there are; one that comes later has
-//! what it asks for, or an equal share, if so many are not in use, and at least the floor, and as
-//! much again as it has whenever it [is short](Voice::news). What nobody uses goes at once. What
-//! is used goes at once only where its holder has more than an equal share and who asks never
-//! used one, or does nothing; else slowly, so that the holder's own faults can speak up, as the
-//! [`Rule`] says, which goes by what the [`measures`] of each are.
+//! Frames go to processes that ask for them. The first process has all there are; one that comes
+//! later has what it asks for, or an equal share, if that many are not in use, and at least the
+//! floor, and as much again as it has whenever it [is short](Voice::news). Unused frames go at
+//! once. Used ones go at once only where the holder is idle, or has more than an equal share and
+//! the asking process never used one; else slowly, so that the holder's own faults can show its
+//! need, by the [`Rule`] and the [`measures`] of each process.
 //!
 //! # Invariants
 //! 1. The sum of what processes hold never exceeds the total. What is taken from a process counts
@@ -63,7 +63,7 @@ const SLACK_FRAMES: u64 = 128;
 /// The reason for which frames are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
-    /// Somebody came, went, asked, or has given up what was taken.
+    /// A process came, went, asked, or has given up what was taken.
     Change,
     /// An interval has passed, and all have been measured.
     Interval,
@@ -74,7 +74,7 @@ pub enum Occasion {
 pub struct Divider {
     /// The rule by which frames in use go from some to others.
     pub rule: Rule,
-    /// The frames that are left to each process that uses so many.
+    /// The least frames of a process, if it uses that many.
     pub frames_min: u64,
 }
 
@@ -109,8 +109,7 @@ pub struct Division {
     pub fair: u64,
     /// With fewer a newcomer is not let in: it waits for them.
     pub floor: u64,
-    /// Nobody waits for frames that others still hold. Else another division, later, makes up for
-    /// it.
+    /// No process waits for frames that others still hold. Else a later division makes up for it.
     pub is_settled: bool,
 }
 
@@ -190,7 +189,7 @@ impl Holder {
         self.asked > self.given && !self.is_out()
     }
 
-    /// The frames that it gives because it does nothing, if it is `due` so many. One that asks has
+    /// The frames that it gives because it is idle, if it is `due` that number. One that asks has
     /// woken up since.
     fn idle_offer(&self, least: u64, due: u64) -> u64 {
         match self.measures.is_idle && !self.is_hungry() && !self.is_out() {
@@ -242,7 +241,7 @@ pub struct Voice {
 /// A report to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// It is short, and would have so many frames in all. Said again as long as that is so.
+    /// It is short, and asks for this many frames in all. Repeated as long as that is so.
     pub asks: Option<u64>,
     /// It is down to what it may use, which had been lowered: others may wait for that.
     pub has_given_up: bool,
@@ -254,8 +253,8 @@ impl Voice {
         self.is_owing |= after < before;
     }
 
-    /// The report of a process that uses `resident` of `given` frames, to which so many pages have
-    /// come since it began.
+    /// The report of a process that uses `resident` of `given` frames, to which `arrivals` pages
+    /// have come since it began.
     pub fn news(&mut self, given: u64, resident: u64, arrivals: u64) -> News {
         let has_taken = core::mem::replace(&mut self.arrivals, arrivals) != arrivals;
         let has_given_up = self.is_owing && resident <= given;
@@ -276,7 +275,7 @@ fn is_short(given: u64, resident: u64) -> bool {
 }
 
 /// The frames that a process asks to have in all if it has `given` and that is too little, or uses
-/// so many and forks: as much again.
+/// that many and forks: as much again.
 pub fn asks(given: u64) -> u64 {
     given * 2
 }
@@ -305,8 +304,8 @@ pub fn left_at_fork(given: u64, resident: u64) -> Option<u64> {
 
 /// The frames, of those that are free for all, that a process takes if it uses `resident` of
 /// `given`: as much again when less than a third of its own is free, and so before a policy begins
-/// to look for pages to give up. It costs nobody anything; what it does not come to use it can be
-/// without at once.
+/// to look for pages to give up. It costs no other process anything; frames that it does not use it
+/// returns at once.
 pub fn takes(given: u64, resident: u64) -> u64 {
     match resident + given / 3 > given {
         true => asks(given) - given,
@@ -386,8 +385,8 @@ struct Shares {
 }
 
 impl Shares {
-    /// Takes what nobody uses if that is wanted, from those that do nothing as much as is missing
-    /// then, and, for those that would have an equal share, what others have beyond one.
+    /// Takes unused frames if they are wanted, then as many as are missing from idle processes,
+    /// and, for those with a right to an equal share, what others have beyond one.
     fn make_room(&self, total: u64, holders: &[Holder], wants: &[u64], due: &mut [u64]) {
         if due.iter().sum::<u64>() + wants.iter().sum::<u64>() <= total {
             return;
@@ -405,8 +404,8 @@ impl Shares {
         take(missing, &excess.collect::<Vec<u64>>(), due);
     }
 
-    /// The part of `wants` that takes nobody beyond an equal share, or to one again. One that has
-    /// just come is owed the floor: it may be small.
+    /// The part of `wants` that raises no process above an equal share, or up to one again. A new
+    /// process is owed the floor: it may be small.
     fn owed(&self, holders: &[Holder], wants: &[u64], due: &[u64]) -> Vec<u64> {
         let right = |holder: &Holder| match (holder.given, holder.is_served) {
             (0, _) => FLOOR_FRAMES,

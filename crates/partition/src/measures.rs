@@ -1,17 +1,16 @@
-//! Measures: the use that a process makes of its memory, from counts that are there anyway.
+//! Measures: the use that a process makes of its memory, from existing counts.
 //!
 //! A [`Meter`] sees the counts of one process at each [interval](crate::INTERVAL_NS). It keeps
-//! those of the last second: a page-in says that a page was needed that was not there, a minor
-//! fault that one was needed that a policy had unmapped to find that out. A process that takes
-//! neither, and no processor time, is idle.
+//! those of the last second: a page-in shows that an absent page was needed, a minor fault that an
+//! unmapped one was. A process that takes neither, and no processor time, is idle.
 
 /// The number of intervals that a second has.
 const SPAN: usize = 5;
 /// The processor time within a second up to which a process does nothing: the kernel counts in
 /// ticks of 10 ms, and what its engine does is taken off to the nanosecond.
 const IDLE_NS_MAX: u64 = 20_000_000;
-/// The least processor time for which a frequency is told. A few faults within a shorter time say
-/// nothing.
+/// The least processor time for which a frequency is computed. A few faults within a shorter time
+/// say nothing.
 const FREQUENCY_NS_MIN: u64 = 50_000_000;
 /// The part of its frames, as a divisor, of which a process touches at least one in a second that
 /// uses them all: less means that it is worth a trial with fewer.
@@ -28,7 +27,7 @@ pub struct Counts {
     pub page_ins: u64,
     /// The faults on pages that were in memory, unmapped.
     pub minor_faults: u64,
-    /// The processor time that it has used; `None` if nobody knows.
+    /// The processor time that it has used; `None` if that is not known.
     pub processor_ns: Option<u64>,
     /// The frames that it uses.
     pub resident: u64,
@@ -117,9 +116,9 @@ impl Meter {
     }
 }
 
-/// The frames that a process needs that fetched so many pages within a second and touched so many
-/// of those that it might not have needed: what it has and what it fetched, and no more than it has
-/// at all. One that touched next to none of them is tried with less.
+/// The frames that a process needs, by its fetches and minor faults within a second: what it has
+/// and what it fetched, and no more than it has at all. One that touched next to none of them is
+/// tried with less.
 fn demand(counts: &Counts, fetched: u64, touched: u64) -> u64 {
     let trial = match touched.saturating_mul(TOUCHED_PART) < counts.resident {
         true => counts.resident / TRIAL_PART,
@@ -144,7 +143,7 @@ mod tests {
         }
     }
 
-    /// The measures after so many intervals, in each of which it did so much.
+    /// The measures after a number of intervals, in each of which it did the same.
     fn after(intervals: u64, each: Counts) -> Measures {
         let mut meter = Meter::default();
         let mut measures = Measures::default();
@@ -180,7 +179,7 @@ mod tests {
             processor_ns: None,
             ..quiet()
         };
-        assert!(!after(9, unknown).is_idle, "nobody knows");
+        assert!(!after(9, unknown).is_idle, "it is not known");
     }
 
     #[test]
@@ -219,7 +218,7 @@ mod tests {
         assert_eq!(
             after(9, touching(16)).demand,
             Some(600),
-            "a minor fault tells of use"
+            "a minor fault shows use"
         );
     }
 

@@ -1,12 +1,12 @@
-//! Rules: who gives frames that are in use to whom, while there are too few for all.
+//! Rules: which processes give used frames to which others, while there are too few for all.
 //!
-//! A [`Rule`] sees what is measured of each holder, and names what each is to give up in an
-//! interval and how much each is in need of. What comes of it is bounded for all rules alike: see
+//! A [`Rule`] sees the measures of each holder, and returns the frames that each gives up in an
+//! interval and the need of each. The result is bounded for all rules alike: see
 //! [`Divider`](crate::Divider).
 //!
 //! Three rules aim at a state: each has a *claim*, and memory is raised for all evenly, by equal
-//! parts or by weights, until their claims are met. The others have frames drift, from those of
-//! whom less of something is measured to those of whom more is.
+//! parts or by weights, until their claims are met. The others move frames step by step, from
+//! holders with a smaller measure to holders with a larger one.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,9 +16,9 @@ use crate::{Holder, kept};
 
 /// The part of what a holder has beyond its due, as a divisor, that it gives in an interval.
 const AIMED_PART: u64 = 8;
-/// The part of what it is due beyond which that counts, as a divisor, ...
+/// The part of what it is due beyond which that counts, as a divisor.
 const BAND_PART: u64 = 16;
-/// ... and the frames.
+/// The frames beyond what it is due that do not count, at least.
 const BAND_FRAMES: u64 = 64;
 /// The part of what it has beyond the least that a holder gives in an interval if it is below
 /// others in what is measured.
@@ -84,11 +84,11 @@ impl Rule {
         Rule::ALL.into_iter().find(|rule| rule.name() == name)
     }
 
-    /// The frames, of an equal share of so many, to which a holder has a right that has had one and
+    /// The frames, of an equal share of `fair`, to which a holder has a right that has had one and
     /// lost it: it gets them at once when it asks.
     pub(crate) fn right(self, holder: &Holder, fair: u64) -> u64 {
         match self {
-            // One that asks has woken up since, and nobody knows what it needs.
+            // One that asks has woken up since, and its need is not known.
             Rule::Demand if holder.measures.is_idle => fair,
             Rule::Demand => holder.measures.demand.map_or(0, kept).min(fair),
             Rule::Equal => fair,
@@ -96,8 +96,8 @@ impl Rule {
         }
     }
 
-    /// The frames that change hands among `holders`, which are `due` so many of `total`. Each would
-    /// have so many more as it `wants`, and is left with the `least`.
+    /// The frames that change hands among `holders`, with what each is `due` of `total`. Each gets
+    /// at most what it `wants` in addition, and keeps the `least`.
     pub(crate) fn exchange(
         self,
         (total, least): (u64, u64),
@@ -206,7 +206,7 @@ impl Party<'_> {
     }
 
     /// An exchange as if all frames were one pool and each page that comes took the frame of any
-    /// other, whoever has it: each gives in proportion to what it has, and gets what it fetched.
+    /// other: each gives in proportion to what it has, and gets what it fetched.
     fn pool(&self) -> Exchange {
         let fetched = self.holders.iter().map(|holder| match holder.is_hungry() {
             true => holder.measures.page_ins,

@@ -1,7 +1,7 @@
 //! The parts of Tidemark that are files of their own, and the places where the command finds them.
 //!
 //! The command is run where it was built, or in a tree that was installed; and that tree may be
-//! moved. So places are told from the folder of the command itself, and none is fixed when it is
+//! moved. So places follow from the folder of the command itself, and none is fixed when it is
 //! built. A part that a variable of the environment names is looked for there alone.
 
 #![forbid(unsafe_code)]

@@ -12,7 +12,7 @@
 //! 2. No answer of a module leaves this crate unchecked. Where it has no usable one, the oldest
 //!    page that may leave goes, so a bad module is slow and never wrong.
 //!
-//! [`abi`] says what stands in a module, [`module`] reads and checks one, [`guest`] is one at
+//! [`abi`] has the interface of a module, [`module`] reads and checks one, [`guest`] is one at
 //! work, [`host`] the policy around it, and [`shelf`] knows those that have been read by name.
 #![forbid(unsafe_code)]
 

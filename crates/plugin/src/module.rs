@@ -42,7 +42,7 @@ pub enum Wrong {
     },
     /// It is neither the text nor the binary form of a module, or breaks their rules.
     NotAModule(String),
-    /// It wants something that is not offered, or as something else than it is.
+    /// It imports a function that is unknown or has another type.
     WrongImport {
         /// Its module and name.
         name: String,

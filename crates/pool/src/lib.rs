@@ -30,8 +30,8 @@ mod mi {
 
 /// The size of the pool in bytes, set by `tidemark run`.
 const POOL_BYTES: &std::ffi::CStr = c"TIDEMARK_POOL_BYTES";
-/// mimalloc's option that delays giving memory back: a negative delay means never. A page nobody
-/// uses is paged out like any other, so giving it back would only cost faults later.
+/// mimalloc's option that delays giving memory back: a negative delay means never. An unused page
+/// is paged out like any other, so giving it back would only cost faults later.
 const PURGE_DELAY: mi::mi_option_t = 15;
 
 static RESERVE: Once = Once::new();

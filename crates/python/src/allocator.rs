@@ -22,9 +22,9 @@ use tidemark_regions::{Error, Heap};
 const LARGE_BYTES: usize = 1 << 20;
 /// The name by which numpy knows such a capsule.
 const CAPSULE: &CStr = c"mem_handler";
-/// The places of numpy's functions in its table: `PyArray_GetNDArrayCFeatureVersion` ...
+/// The place of `PyArray_GetNDArrayCFeatureVersion` in numpy's table of functions.
 const FEATURE_VERSION: usize = 211;
-/// ... and `PyDataMem_SetHandler`, which is there from this version of the table on.
+/// The place of `PyDataMem_SetHandler` there, and the version of the table from which on it exists.
 const SET_HANDLER: usize = 304;
 const FEATURE_VERSION_LEAST: c_uint = 0xf;
 

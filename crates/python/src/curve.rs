@@ -26,14 +26,14 @@ const WINDOWS_PER_DOUBLING: u32 = 12;
 /// Values of PFF's interval for each power of two; each takes a run of its own.
 const CRITICALS_PER_DOUBLING: u32 = 2;
 
-/// So many samples are taken side by side; how they differ gives their error.
+/// This many samples are taken side by side; their differences give their error.
 const SAMPLES: u32 = 8;
 
 /// An estimate: sizes in pages, the misses with each, and their standard errors.
 type Estimated = (Column<u64>, Column<u64>, Column<f64>);
-/// A constant amount of memory: sizes in pages, and the misses with each.
+/// The columns of a policy with constant memory: sizes in pages, and the misses with each.
 type Fixed = (Column<u64>, Column<u64>);
-/// Memory that follows the program: windows, the misses with each, and the mean pages.
+/// The columns of a policy with varying memory: windows, the misses with each, and the mean pages.
 type Variable = (Column<u64>, Column<u64>, Column<f64>);
 
 /// Counts the misses of a policy that has a constant amount of memory.
@@ -79,8 +79,8 @@ pub fn count_misses(
     Ok((pages_of(py, &points), misses_of(py, &points)))
 }
 
-/// Estimates the misses of LRU from samples of the pages: of a share of them, or of at most so many
-/// at a time.
+/// Estimates the misses of LRU from samples of the pages: of a share of them, or of at most a
+/// number at a time.
 #[pyfunction]
 pub fn estimate_misses(
     py: Python<'_>,

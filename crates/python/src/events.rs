@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tidemark_trace::{Event, Rights};
 
-/// An event and where it stands in the whole trace.
+/// An event and its place in the whole trace.
 pub struct Located {
     /// It happened after this many records of the trace.
     pub record: u64,

@@ -9,7 +9,7 @@
 //! code.
 //!
 //! # Invariants
-//! 1. A column is made once and belongs to its array from then on; nobody can write to it.
+//! 1. A column is made once and belongs to its array from then on; it is read-only.
 //! 2. No analysis that takes time keeps Python from running ([`pool`]), and no Python runs inside.
 //! 3. What is wrong with a file or an argument is an exception with one line ([`exceptions`]).
 

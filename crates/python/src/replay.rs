@@ -37,7 +37,7 @@ pub struct Machine {
     has_time_lines: bool,
 }
 
-/// Replays the traces in memories of so many pages, and of such shares of what they use, rising;
+/// Replays the traces in memories of these pages, and of these shares of what they use, rising;
 /// answers with the record, as JSON.
 #[pyfunction]
 pub fn replay(
@@ -205,7 +205,7 @@ fn told(error: &Unrunnable) -> String {
             format!("`sources` have pages of {one} and {other} bytes; needs one size")
         }
         WorldError::Stuck { .. } => {
-            format!("`memory` is {memory_pages} pages; nobody can go on under `{system}`")
+            format!("`memory` is {memory_pages} pages; no program can go on under `{system}`")
         }
     }
 }

@@ -69,7 +69,7 @@ pub fn follow(
         .collect())
 }
 
-/// The knee of a curve whose points have so many pages and misses, and the lifetime there, in units
+/// The knee of a curve whose points have these pages and misses, and the lifetime there, in units
 /// of time; nothing for a curve without points.
 #[pyfunction]
 pub fn find_knee(

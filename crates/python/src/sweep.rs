@@ -21,8 +21,8 @@ pub fn check_sweep(policies: Vec<String>, memory: Vec<String>) -> PyResult<()> {
     checked.map_err(|refusal| PyValueError::new_err(refusal.to_string()))
 }
 
-/// Counts a row for each size of memory; answers with a record of them, as JSON. What goes wrong
-/// with the trace is told in the rows.
+/// Counts a row for each size of memory; answers with a record of them, as JSON. Failures of the
+/// trace are noted in the rows.
 #[pyfunction]
 pub fn sweep_rows(
     py: Python<'_>,

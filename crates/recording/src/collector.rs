@@ -20,9 +20,9 @@ use crate::sheet::Sink;
 use crate::spool::{Message, Spool};
 use crate::valgrind::Account;
 
-/// The time for which a round may be put off while nobody rings, ...
+/// The time for which a round may be put off while no process rings.
 const ROUND: Duration = Duration::from_millis(20);
-/// ... and while there is something for it.
+/// The time for which a round may be put off while there is work for it.
 const ROUND_BEHIND: Duration = Duration::from_millis(1);
 /// The time that a process that is gone is kept in mind in case it becomes known how it
 /// ended.
@@ -71,7 +71,7 @@ struct Source {
     gone_since: Option<Instant>,
 }
 
-/// An event that no log tells of.
+/// An event that no log has.
 #[derive(Debug)]
 struct Note {
     pid: u32,
@@ -305,7 +305,8 @@ impl Collector {
         });
     }
 
-    /// Has the parent tell of its child. The parent's number, or 0 if it is not in the trace.
+    /// Adds the event of its child to the parent. The parent's number, or 0 if it is not in the
+    /// trace.
     fn note_birth(&mut self, pid: u32, birth: Birth) -> u32 {
         let (Birth::Forked(parent) | Birth::Spawned(parent)) = birth else {
             return 0;

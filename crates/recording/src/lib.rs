@@ -3,8 +3,8 @@
 //!
 //! [`Spool`] is the folder where processes leave their logs, [`Collector`] reads these while they
 //! are written and plays them in the order of time, a [`Process`] keeps the mappings and references
-//! of one log, and a [`Sink`] takes finished blocks to whoever writes them. [`Writing`] does, on a
-//! thread of its own.
+//! of one log, and a [`Sink`] takes finished blocks to their writer: [`Writing`], on another
+//! thread.
 //!
 //! Nothing here knows how the processes came to be recorded: under Valgrind, or by the engine of
 //! `tidemark record --live`.

@@ -11,8 +11,8 @@ const BACK: usize = 4;
 pub enum Joint {
     /// Anywhere: both are in one quantum.
     Anywhere,
-    /// Only inside a page of this many bytes: so that whoever reads byte by byte makes no more
-    /// than an event for each page.
+    /// Only inside a page of this many bytes: so that a program that reads byte by byte makes at
+    /// most an event for each page.
     Inside(u64),
 }
 

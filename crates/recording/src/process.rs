@@ -48,7 +48,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process that `parent` forked, or 0 if nobody did who is in the trace.
+    /// A process that `parent` forked, or 0 if its parent is not in the trace.
     pub fn new(parent: u32, settings: Settings, sink: Sink) -> Process {
         let sheet = Sheet::new(sink);
         let quantum = match settings.is_live {
@@ -123,7 +123,7 @@ impl Process {
         }
     }
 
-    /// Takes in an event that its log does not tell of, here.
+    /// Takes in an event that its log does not have, here.
     pub fn note(&mut self, event: Event) {
         self.reducer.settle_exact();
         self.reducer.event(event);
@@ -164,7 +164,7 @@ impl Process {
         let executing = self.executing.take();
         let is_elsewhere = executing.is_some();
         if let Some(program) = executing {
-            // A program that is not recorded: how it ended, nobody here knows.
+            // A program that is not recorded: its end is not known here.
             self.reducer.event(Event::Exec { program });
         }
         if !self.has_ended && !is_elsewhere {
@@ -264,7 +264,7 @@ impl Process {
         }
     }
 
-    /// The event an entry tells of, if it is one that needs nothing else done.
+    /// The event of an entry, if it needs no other change.
     fn event(&self, entry: u8, argument: u32, words: &Words) -> Option<Event> {
         let word = |index: usize| word_at(words, index);
         let page = |index: usize| word(index) >> self.page_shift;

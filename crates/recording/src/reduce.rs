@@ -74,15 +74,16 @@ const EMPTY: Slot = Slot {
 };
 const SLOTS_FIRST: usize = 512;
 
-/// No program runs so long. A damaged log may say more, and what is added to a time must fit.
+/// A time that no program reaches, in the log's units. Larger times show a damaged log; below it,
+/// sums of times can't overflow.
 const TIME_MAX: u64 = 1 << 62;
-/// The most pages that one entry tells of. A damaged log may say more.
+/// The most pages of one entry. A damaged log may say more.
 const SHARE_PAGES_MAX: u64 = SHARE_BYTES_MAX >> 12;
 /// A time that a record's gap holds, with some to spare.
 const GAP_SURE: u64 = 1 << 31;
 
 impl Reducer {
-    /// A reducer with quanta of so many instructions, or an exact one.
+    /// A reducer with quanta of this many instructions, or an exact one.
     pub fn new(sheet: Sheet, page_shift: u32, quantum: Option<u64>) -> Reducer {
         Reducer {
             sheet,
@@ -174,7 +175,7 @@ impl Reducer {
 
     /// Takes in that a share, in 256, of the pages of `bytes` from `start` was touched. Which ones
     /// is not known: they are taken to be the same each time, so that what is used here and there
-    /// does not seem to wander. (A page has one record in a window, however often it is told of.)
+    /// does not seem to wander. (A page has one record in a window, however often it is reported.)
     pub fn touch_share(&mut self, start: u64, bytes: u64, share: u32) {
         let first = start >> self.page_shift;
         let pages = bytes.div_ceil(1 << self.page_shift).min(SHARE_PAGES_MAX);

@@ -263,7 +263,7 @@ impl Run {
         }
     }
 
-    /// Reads the definition of a run with so many shorter ones in its superblock. `page_shift` is
+    /// Reads the definition of a run with `shorter` shorter ones in its superblock. `page_shift` is
     /// the logarithm of the page size.
     fn new(items: &[u64], mut shorter: u32, page_shift: u32) -> Run {
         let mut run = Run {

@@ -170,7 +170,7 @@ impl Sheet {
         self.block.events.iter_mut().map(|placed| &mut placed.event)
     }
 
-    /// Makes sure that the block at hand has room for so many records more. False if no block has.
+    /// Makes sure that the block at hand has room for `records` more. False if no block has.
     #[inline]
     pub fn make_room(&mut self, records: usize) -> bool {
         if self.length + records < Block::RECORDS_MAX {
@@ -180,8 +180,8 @@ impl Sheet {
         records < Block::RECORDS_MAX
     }
 
-    /// The room for records that [`make_room`](Self::make_room) has found. What is put there
-    /// counts once [`use_room`](Self::use_room) is told of it.
+    /// The room for records that [`make_room`](Self::make_room) has found. Records there count
+    /// after [`use_room`](Self::use_room).
     #[inline]
     pub fn room(&mut self, records: usize) -> Room<'_> {
         let range = self.length..self.length + records + 1;

@@ -19,7 +19,7 @@ use crate::error::Error;
 pub(crate) enum Command {
     /// Takes charge of the pages of a new region, which begin as zeros, or as those of a file.
     Map(Span, Option<FilePart>, SyncSender<Result<(), Errno>>),
-    /// Lets go of the pages of a region that nobody can touch any more.
+    /// Frees the pages of a region that can no longer be touched.
     Unmap(Span, SyncSender<()>),
     /// Says how a part of a region will be used.
     Advise(Span, Advice, SyncSender<()>),
@@ -145,12 +145,12 @@ impl Handle {
         *lock(&self.left) += bytes;
     }
 
-    /// Notes that so many bytes of heaps are not those of a block any more.
+    /// Notes that `bytes` of heaps no longer belong to a block.
     pub(crate) fn add_unused(&self, bytes: u64) {
         self.unused.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that so many of them are again, or have gone with their heap.
+    /// Notes that `bytes` of them do again, or have gone with their heap.
     pub(crate) fn take_unused(&self, bytes: u64) {
         self.unused.fetch_sub(bytes, Ordering::Relaxed);
     }

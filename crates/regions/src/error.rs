@@ -37,19 +37,19 @@ pub enum Error {
     System(Trouble),
     /// A file can't be opened.
     File {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
         /// The kernel's error.
         error: Errno,
     },
     /// A folder, a pipe or a device, where a file is needed.
     FileKind {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
     },
     /// A file that ends before the bytes that were asked for.
     FileShort {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
         /// Its size.
         bytes: u64,
@@ -58,7 +58,7 @@ pub enum Error {
     },
     /// A part of a file that is further from its beginning than pages are counted.
     FileFar {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
         /// The byte behind the last.
         end: u64,

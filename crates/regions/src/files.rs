@@ -1,5 +1,4 @@
-//! Files behind regions, as the engine's thread knows them: where they are, and what is wrong with
-//! them.
+//! Files behind regions, as the engine's thread knows them: their descriptors, and their errors.
 
 use std::path::PathBuf;
 
@@ -21,7 +20,7 @@ pub(crate) struct MappedFile {
     bytes: u64,
     /// The size that it had when it was found to be cut.
     size: u64,
-    /// The last reading that failed, until it is told.
+    /// The last reading that failed, until it is reported.
     failure: Option<Failure>,
 }
 
@@ -45,8 +44,8 @@ impl MappedFile {
         }
     }
 
-    /// Notes that a reading has failed while the file has so many bytes. Answers the pages that it
-    /// does not have any more, if that is new: nobody is to read them again.
+    /// Notes that a reading has failed while the file has `size` bytes. Returns the pages that it
+    /// no longer has, if that is new: they must not be read again.
     pub(crate) fn note(&mut self, failure: Failure, size: u64) -> Option<Span> {
         // A page of which the file has a part is lost as well.
         let left = (size / PAGE_BYTES).saturating_sub(self.first);

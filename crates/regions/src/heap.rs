@@ -2,8 +2,8 @@
 //!
 //! One region has room for all blocks. Its addresses are divided into blocks and free places; a
 //! place that is given back is made one with its neighbours, so that a program that runs for long
-//! does not run out of addresses. What a block may take of memory and swap is kept for it from the
-//! moment that it is taken, as for a region.
+//! does not run out of addresses. The memory and swap that a block may need is reserved when it is
+//! taken, as for a region.
 //!
 //! # Invariants
 //! 1. Blocks and free places do not overlap, and no two free places touch each other. What is in
@@ -24,19 +24,19 @@ use crate::command::{Handle, lock};
 use crate::error::Error;
 use crate::region::Region;
 
-/// The addresses of a heap, in multiples of what all blocks may have together: so many, that blocks
-/// of different sizes find places beside each other ...
+/// The addresses of a heap, in multiples of what all blocks may have together: enough that blocks
+/// of different sizes find places beside each other.
 const ROOM: u64 = 4;
-/// ... or so many, where the system limits addresses.
+/// The same multiple where the system limits addresses.
 const ROOM_LEAST: u64 = 1;
 
-/// The part of an engine's memory that is given back at once ...
+/// The part of an engine's memory that is given back at once.
 const PIECE_SHARE: usize = 64;
-/// ... unless it is less than this.
+/// The least bytes that are given back at once.
 const PIECE_BYTES_LEAST: usize = 1 << 20;
 
 /// Memory of an [`Engine`](crate::Engine) in blocks, for an allocator: a block is known by its
-/// address alone. Whoever uses blocks keeps the heap.
+/// address alone. A user of blocks keeps the heap.
 #[derive(Debug)]
 pub struct Heap {
     region: Region,
@@ -72,7 +72,7 @@ impl Heap {
         })
     }
 
-    /// Takes a block of so many zeros, and answers its address, that of a page. It takes no memory
+    /// Takes a block of `bytes` zeros, and returns its address, that of a page. It takes no memory
     /// before it is touched.
     ///
     /// # Errors
@@ -94,8 +94,8 @@ impl Heap {
         Ok(self.region.address() + place)
     }
 
-    /// Has the block at `address` have so many `bytes`, without moving it, and answers whether it
-    /// could. What it has more are zeros. A block that is to have less stays as it is.
+    /// Resizes the block at `address` to `bytes`, without moving it, and returns whether it could.
+    /// New bytes are zeros. A block that shrinks stays as it is.
     pub fn stretch(&self, address: usize, bytes: usize) -> bool {
         let (Some(offset), Ok(whole)) = (self.offset_of(address), whole(bytes)) else {
             return false;
@@ -117,8 +117,8 @@ impl Heap {
         is_stretched
     }
 
-    /// Gives the block at `address` back, with its memory and swap space. Answers whether there is
-    /// one. Nobody may touch it any more.
+    /// Gives the block at `address` back, with its memory and swap space. Returns whether there is
+    /// one. It must not be touched any more.
     ///
     /// A forked child has no blocks, and this forgets the address.
     pub fn give(&self, address: usize) -> bool {

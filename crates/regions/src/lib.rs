@@ -1,10 +1,10 @@
 //! Memory regions larger than the memory they may use, inside a program's own process.
 //!
-//! An [`Engine`] has a limit of memory, a replacement policy and a swap file. A [`Region`] of it
-//! is plain memory: a slice of bytes, or of numbers. Of all regions of one engine together at most
-//! the limit is resident; the rest is in the swap file, and comes back when it is touched. A
-//! region may also have what a file has: then the rest of what nobody has modified is there. A
-//! process may have several engines.
+//! An [`Engine`] has a limit of memory, a replacement policy and a swap file. A [`Region`] of it is
+//! plain memory: a slice of bytes, or of numbers. Of all regions of one engine together at most the
+//! limit is resident; the rest is in the swap file, and comes back when it is touched. A region may
+//! also have the contents of a file: then its unmodified pages are read from there. A process may
+//! have several engines.
 //!
 //! ```
 //! # fn main() -> Result<(), tidemark_regions::Error> {
@@ -44,7 +44,7 @@
 //! 1. What may be modified of all regions of an engine fits in its frames and its swap file
 //!    together, so that a page that leaves always finds a slot, and leaves a few frames to files
 //!    that are read.
-//! 2. A region is known to the core from before it is handed out until nobody can touch it.
+//! 2. A region is known to the core from before it is handed out until it can't be touched.
 #![forbid(unsafe_code)]
 
 mod command;
@@ -94,9 +94,8 @@ impl Engine {
         Region::new(Arc::clone(&self.handle), bytes)
     }
 
-    /// Makes a region of what a file has from byte `offset` on: so many `bytes`, or all that
-    /// follow. Its pages are read when they are touched, and dropped when others need their
-    /// memory.
+    /// Makes a region of a file's contents from byte `offset` on: `bytes` of them, or all that
+    /// follow. Its pages are read when they are touched, and dropped when others need their memory.
     ///
     /// What others write to the file meanwhile is seen on pages that are read after that. If the
     /// file is cut, a line says so when a page is touched that it does not have any more, and the

@@ -187,12 +187,12 @@ impl Region {
         self.empty(0..self.mapping.bytes())
     }
 
-    /// The same for a range of whole pages of the mapping that nobody touches meanwhile.
+    /// The same for a range of whole pages of the mapping that is not touched meanwhile.
     pub(crate) fn empty(&self, range: Range<usize>) -> Result<(), Error> {
         let Range { start, end } = range;
         let span = span(&self.mapping, start..end);
         self.handle.ask(|reply| Command::Discard(span, reply))?;
-        // What stands here is nobody's any more.
+        // These pages have no owner any more.
         let dropped = self.mapping.drop_part(start, end - start);
         dropped.map_err(|error| Error::call("giving up the pages of a region", error))
     }

@@ -6,7 +6,7 @@ use tidemark_live::store::faults::FaultPlan;
 
 /// The least memory of an engine.
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
-/// The size of a swap file that nobody has chosen.
+/// The default size of the swap file.
 const SWAP_BYTES: u64 = 4 << 30;
 const POLICY: &str = "tidemark";
 

@@ -27,11 +27,11 @@ use crate::error::Error;
 use crate::files::MappedFile;
 use crate::settings::Builder;
 
-/// The core learns of time this often while there is work ...
+/// The core learns of time this often while there is work.
 const TICK_NS: u64 = 10_000_000;
-/// ... what the kernel has refused for now is tried again after this ...
+/// The pause before an operation is tried again that the kernel has refused for now.
 const RETRY_NS: u64 = 200_000;
-/// ... and the thread sleeps no longer than this, whatever happens.
+/// The longest sleep of the thread.
 const SLEEP_NS_MOST: u64 = 250_000_000;
 
 struct Worker {

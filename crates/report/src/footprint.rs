@@ -11,7 +11,7 @@ use crate::numbers;
 
 /// The number of regions that the table lists.
 const REGIONS: usize = 12;
-/// More than so many times what is touched is not drawn: it would press the other lines flat.
+/// More than this multiple of touched memory is not drawn: it would press the other lines flat.
 const HIGHEST: u64 = 16;
 /// The columns of the table of regions.
 pub(crate) const COLUMNS: [&str; 5] = ["region", "mapped", "touched", "never touched", ""];

@@ -66,7 +66,7 @@ fn under_policy(need: &Need, curve: &CurveRecord) -> String {
     )
 }
 
-/// The reason why it needs so many bytes: a loop or a cliff of about that size, or else its working
+/// The reason for its need: a loop or a cliff of about that size, or else its working
 /// set.
 fn why(record: &ReportRecord, bytes: u64) -> Option<String> {
     let cliff = record.curve.verdict.as_ref().and_then(|it| it.cliff);

@@ -1,7 +1,7 @@
 //! Drawings for a terminal: curves and working sets in braille, maps in half blocks.
 //!
-//! Every drawing is a pure function of a record and a [`Screen`]. Without colours, lines are told
-//! apart by letters on them and heat by the density of the blocks.
+//! Every drawing is a pure function of a record and a [`Screen`]. Without colours, letters on lines
+//! distinguish them, and the density of blocks shows heat.
 
 pub(crate) mod canvas;
 mod compare;

@@ -131,9 +131,9 @@ pub fn sight(trace: &TraceFacts) -> Option<String> {
         false => "",
     };
     Some(format!(
-        "Sampled: a page is on record once in a window of up to {}.{estimate} This trace can't \
-         tell of less memory than is touched within the longest, up to {}, nor, where windows are \
-         so long, of working sets over less than {}.",
+        "Sampled: a page is on record once in a window of up to {}.{estimate} This trace has no \
+        answers for less memory than the longest window touches, up to {}, nor, while windows are \
+        that long, for working sets over less than {}.",
         seconds(windows.longest_ns),
         text::bytes(trace.bytes(windows.pages_touched)),
         seconds(trace.window_least()),
@@ -167,8 +167,8 @@ pub fn run_remarks(run: &RunNeeds) -> Vec<String> {
     }
     if run.needs.iter().any(|need| need.is_at_most) {
         remarks.push(
-            "≤: this much is enough; `tidemark run` takes no less, or this trace can't tell of \
-             less."
+            "≤: this much is enough; `tidemark run` takes no less, or this trace has no answer \
+            for less."
                 .into(),
         );
     }
@@ -191,7 +191,7 @@ fn run_least(run: &RunNeeds) -> String {
     }
 }
 
-/// So many percent longer; of much more, how many times as long.
+/// The percentage that it takes longer; if it is much more, the multiple.
 fn longer(percent: f64) -> String {
     match percent {
         300.0.. => format!("{} times as long", numbers::digits(1.0 + percent / 100.0)),
@@ -234,7 +234,7 @@ pub fn run_share(need: &RunNeed, run: &RunNeeds) -> f64 {
 pub fn run_range(need: &RunNeed, trace: &TraceFacts) -> String {
     let bytes = |pages: u64| text::bytes(trace.bytes(pages));
     match need.pages_high {
-        // Nothing below is known, so what is told is both ends.
+        // Nothing below is known, so the answer is both ends.
         Some(high) if need.is_at_most && high <= need.pages => "–".into(),
         Some(high) if need.is_at_most => format!("up to {}", bytes(high)),
         Some(high) if high <= need.pages_low => bytes(need.pages_low),

@@ -172,7 +172,7 @@ impl TraceFacts {
         }
     }
 
-    /// The shortest window of a working set that the trace can tell of: 0 if it was not sampled.
+    /// The shortest window of a working set that the trace can show: 0 if it was not sampled.
     pub fn window_least(&self) -> u64 {
         self.windows
             .map_or(0, |windows| windows.longest_ns.saturating_mul(2))
@@ -189,7 +189,7 @@ impl TraceFacts {
     }
 }
 
-/// The text of a record as it stands in a file.
+/// The text of a record as it is in a file.
 pub(crate) fn to_json<T: Serialize>(record: &T) -> String {
     let mut text = serde_json::to_string(record).expect("every key is a string");
     text.push('\n');

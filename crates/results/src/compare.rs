@@ -160,7 +160,7 @@ pub struct Difference {
     pub live: Vec<String>,
 }
 
-/// A row of a comparison: what it is called, and where it stands in [`Counts`].
+/// A row of a comparison: its name, and its field of [`Counts`].
 pub type Row = (&'static str, fn(&Counts) -> f64);
 
 impl CompareRecord {
@@ -209,7 +209,7 @@ impl Case {
 }
 
 impl Counts {
-    /// Of a replay, with pages of so many bytes.
+    /// Of a replay, with pages of `page_bytes`.
     pub fn of_replay(run: &Run, page_bytes: u64) -> Counts {
         let count = |counter| run.get(counter);
         Counts::new(count, run.frames_peak * page_bytes, run.elapsed_s)

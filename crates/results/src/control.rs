@@ -123,7 +123,7 @@ pub struct RunState {
     pub basis: Bases,
     /// The counts of all tasks that are there and of those that have ended.
     pub counts: Counts,
-    /// The same per second, of those that are there.
+    /// The rates of the tasks that are there, per second.
     pub rates: Rates,
     /// The tasks that are there, in the order in which they came.
     pub tasks: Vec<Task>,
@@ -216,11 +216,11 @@ pub struct Task {
 pub enum TaskState {
     /// It has said hello, and waits for its first frames.
     Coming,
-    /// It runs, or could.
+    /// It is neither being paged out nor suspended.
     Running,
     /// It is being paged out.
     Evicting,
-    /// It waits, out of memory: somebody has asked for that, or load control wants it.
+    /// It waits, out of memory, by request or by load control.
     Suspended,
 }
 

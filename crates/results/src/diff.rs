@@ -220,7 +220,7 @@ pub struct CurvePair {
     pub after: Vec<Point>,
 }
 
-/// A bound on differences.
+/// The difference from which `tidemark diff` ends with status 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
     /// The most that an amount may differ, in percent of what it was before.
@@ -308,7 +308,7 @@ impl DiffRecord {
         record
     }
 
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         to_json(self)
     }

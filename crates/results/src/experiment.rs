@@ -119,7 +119,7 @@ pub enum Ending {
     Complete,
     /// It was given up at its limit of simulated time.
     GivenUp,
-    /// Nobody could go on.
+    /// No program could go on.
     Stuck,
     /// Processes were ended because memory could not serve them.
     Killed,
@@ -166,9 +166,9 @@ pub enum Form {
     Value,
     /// The exponent by which values follow the size of memory.
     Slope,
-    /// A value, or one over another, that is at most what was published.
+    /// A value, or the ratio of two values, that is at most the published one.
     AtMost,
-    /// One that is at least what was published.
+    /// A value, or the ratio of two values, that is at least the published one.
     AtLeast,
     /// A run that does not come to its end.
     Unfinished,
@@ -255,7 +255,7 @@ pub struct PictureOrder {
 }
 
 impl ExperimentsRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         to_json(self)
     }

@@ -85,7 +85,7 @@ impl HostRecord {
     }
 
     /// The record for people: a finding and its remedy below it, in lines of at most `columns`, if
-    /// that is told.
+    /// given.
     pub fn to_text(&self, columns: Option<usize>) -> String {
         let width = self
             .checks

@@ -48,7 +48,7 @@ pub struct RunRecord {
     /// Remarks that a reader of the numbers may need: a fallback taken, a process that was not
     /// managed.
     pub notes: Vec<String>,
-    /// The bases of the numbers that are not counted.
+    /// The methods behind numbers that are estimated or sampled, by field.
     #[serde(default, skip_serializing_if = "Bases::is_empty")]
     pub basis: Bases,
     /// The sum over all processes; see [`Statistics::add`] for what a sum means.
@@ -212,7 +212,7 @@ fn is_added(kind: Kind) -> bool {
     }
 }
 
-/// A time that stands in files as seconds.
+/// A time that is in files as seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "f64", into = "f64")]
 pub struct Nanoseconds(pub u64);
@@ -290,7 +290,7 @@ pub struct Percentiles {
 }
 
 impl RunRecord {
-    /// The record as it stands in a statistics file.
+    /// The record as it is in a statistics file.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("every key is a string");
         text.push('\n');

@@ -1,4 +1,4 @@
-//! Refusals: what stands in place of a record where none can be made, one line that says why.
+//! Refusals: one line that says why no record can be made.
 
 use std::fmt;
 

@@ -55,7 +55,7 @@ pub struct ReplayTrace {
     pub pages: u64,
     /// The number of processes it has.
     pub processes: u64,
-    /// True if it tells the mappings, so that files are told from other memory.
+    /// True if it has the mappings, so that files are distinguished from other memory.
     pub has_mappings: bool,
 }
 
@@ -250,7 +250,7 @@ pub struct TimeLine {
 }
 
 impl ReplayRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         to_json(self)
     }

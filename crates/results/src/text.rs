@@ -140,7 +140,7 @@ fn row(name: String, end: String, statistics: &Statistics) -> Vec<String> {
     ]
 }
 
-/// The rest of a total: what is told, each with its name. What did not happen is left out.
+/// The rest of a total: counts with their names. Zero counts are left out.
 fn details(total: &Statistics) -> Vec<(&'static str, String)> {
     let mut lines = transfers(total);
     for (name, latency) in [

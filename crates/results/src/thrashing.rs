@@ -24,7 +24,7 @@ pub struct Thrashing {
     pub left_out: Vec<String>,
 }
 
-/// One contender with so many tasks.
+/// One contender with a number of tasks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ThrashPoint {
     /// The contender.

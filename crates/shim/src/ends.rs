@@ -1,9 +1,9 @@
 //! The ways to leave one's memory: `_exit` and its like, and executing another program.
 //!
-//! While references are recorded, the engine looks now and then which pages were written to. What
-//! was written since the last look is lost with the memory; so it is asked to look once more.
-//! Decisions are logged many at a time, and those that wait are written. An orderly `exit` asks by
-//! way of the destructor. System calls made without the C library pass by.
+//! While references are recorded, the engine looks at intervals for written pages. Before the
+//! memory goes, it is asked for a last look. Decisions that wait to be logged are written. An
+//! orderly `exit` asks through the destructor. System calls made without the C library are not
+//! seen.
 //!
 //! Arguments are passed on as they lie, in registers and on the stack: some of these functions
 //! take any number of them.
@@ -56,7 +56,7 @@ extern "C" fn prepare(number: usize) -> usize {
     if found == 0 { missing as usize } else { found }
 }
 
-/// Stands in for a function that the C library does not have.
+/// Replaces a function that the C library does not have.
 extern "C" fn fail() -> c_int {
     // SAFETY: sets the calling thread's error number.
     unsafe { *libc::__errno_location() = libc::ENOSYS };

@@ -1,15 +1,15 @@
 //! The environment of a program in step: the same in a live run and in a recording.
 //!
 //! A program that copies its environment, as Python and shells do, would otherwise ask for other
-//! memory in a recording than live: each side has variables of its own, of lengths of their own
-//! (a process number is in a path), and in an order of its own. So what is ours is put in one
-//! variable of a fixed length, what Valgrind adds is taken away, and the rest is sorted.
+//! memory in a recording than live: each side has different variables, of different lengths (a
+//! process number is in a path), in a different order. So Tidemark's variables are put in one of a
+//! fixed length, Valgrind's are removed, and the rest is sorted.
 //!
 //! A program that this one executes inherits the one variable, and has ours back from it.
 //!
 //! # Invariants
 //! 1. Nothing is allocated: in a recording no engine starts, and its heap must not be mapped.
-//! 2. What there is no room for stays as it was.
+//! 2. Variables that do not fit stay as they were.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char};
@@ -79,7 +79,7 @@ pub(crate) fn is_live() -> bool {
 /// # Safety
 /// No other thread runs yet.
 pub(crate) unsafe fn unfold() {
-    // SAFETY: by the caller's word nobody else uses the environment, its strings, or the room.
+    // SAFETY: by the caller's word no other code uses the environment, its strings, or the room.
     unsafe {
         let room = &mut *ROOM.0.get();
         let mut count = 0;
@@ -126,7 +126,7 @@ pub(crate) fn is_under_valgrind() -> bool {
 pub(crate) unsafe fn forget_supervisor() {
     for name in [control::CONTROL, control::MEMORY] {
         let name = CString::new(name).expect("the names of variables have no zeros");
-        // SAFETY: a string, and by the caller's word nobody else uses the environment.
+        // SAFETY: a string, and by the caller's word no other code uses the environment.
         unsafe { libc::unsetenv(name.as_ptr()) };
     }
 }
@@ -136,8 +136,8 @@ pub(crate) unsafe fn forget_supervisor() {
 /// # Safety
 /// No thread of the program but this one runs yet.
 pub(crate) unsafe fn fold() {
-    // SAFETY: by the caller's word nobody else uses the environment, its strings, or the room. The
-    // environment may be in the room: what is written there was read before.
+    // SAFETY: by the caller's word no other code uses the environment, its strings, or the room.
+    // The environment may be in the room: what is written there was read before.
     unsafe {
         let room = &mut *ROOM.0.get();
         let (mut count, mut filled) = (0, FOLDED.len());
@@ -204,7 +204,7 @@ impl Room {
     /// Makes these the environment.
     ///
     /// # Safety
-    /// Nobody uses the environment meanwhile.
+    /// No other code uses the environment meanwhile.
     unsafe fn install(&mut self, count: usize) {
         self.places[count] = std::ptr::null();
         // SAFETY: strings that stay where they are, and a null at the end.
@@ -222,7 +222,7 @@ fn is_ours(name: &[u8]) -> bool {
 /// string. Answers whether others are left.
 ///
 /// # Safety
-/// The string is that long, and nobody else uses it.
+/// The string is that long, and no other code uses it.
 unsafe fn cut_valgrind(place: *mut c_char, start: usize, end: usize) -> bool {
     if start >= end {
         return true;

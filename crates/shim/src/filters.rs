@@ -3,9 +3,9 @@
 //! A filter holds for the thread that sets it, or for all threads of its process, and for threads
 //! and children that come from there. The engine is another process, and has none.
 //!
-//! What a filter permits is for the program to need: from then on nothing of ours makes a system
-//! call on the program's threads, and new mappings are found by the engine's own looks. A fork
-//! alone still asks the engine: without that its child would lack pages.
+//! A filter permits only what the program needs: from then on this library makes no system calls on
+//! the program's threads, and the engine's scans find new mappings. A fork alone still asks the
+//! engine: without that its child would lack pages.
 
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::{AtomicBool, Ordering};

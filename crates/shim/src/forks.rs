@@ -2,8 +2,8 @@
 //! `syscall`.
 //!
 //! The engine is [at rest](hooks::quiesce) for the time of the system call alone, and the child has
-//! an engine before anything else runs there. What makes its system call with an instruction of its
-//! own passes by: the kernel tells the engine of that, where it is permitted to (see `feed` in the
+//! an engine before anything else runs there. A system call by the program's own instruction is not
+//! seen here: the kernel reports it to the engine, where that is permitted (see `feed` in the
 //! engine).
 //!
 //! A child that shares its parent's memory (`vfork`, threads) needs nothing: its faults are its
@@ -232,7 +232,7 @@ unsafe extern "C" fn fork_by_clone3() -> c_long {
 /// frame and with nothing but registers, as in the C library: a child that shares its parent's
 /// memory may come back through here before the parent does.
 ///
-/// A clone with a stack of its own can't come back through this function; the kernel tells of it.
+/// A clone with a separate stack can't come back through this function; the kernel reports it.
 ///
 /// # Safety
 /// As for the C library's `syscall`.

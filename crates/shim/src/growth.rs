@@ -1,9 +1,9 @@
-//! Memory that grows by small steps: told of many at a time.
+//! Memory that grows by small steps, announced many steps at a time.
 //!
-//! To tell the engine of a new range takes as long as to fill some pages. So small ones are noted
-//! here, those that touch as one, until they are worth a request. The engine then takes them over
-//! while the program goes on; the next request waits for the answer to this one. So what is not
-//! managed of a process that grows by small steps is never more than three requests are about.
+//! A request to the engine takes as long as filling some pages. So small ranges are noted here,
+//! adjacent ones as one, until they are worth a request. The engine adopts them while the program
+//! goes on; the next request waits for the answer to this one. So the unmanaged memory of a growing
+//! process is at most that of three requests.
 //!
 //! # Invariants
 //! 1. The lock is only tried: a thread that does not get it, in a signal handler perhaps, or in a
@@ -16,9 +16,9 @@ use tidemark_live::requests::{Ask, Asked};
 use crate::REQUESTS;
 use crate::hooks::ASK_LIMIT;
 
-/// The number of ranges that are noted at most, ...
+/// The number of ranges that are noted at most.
 const RANGES_MAX: usize = 8;
-/// ... and of bytes in all.
+/// The bytes of noted ranges at most.
 const BYTES_MAX: usize = 256 << 10;
 
 /// The ranges; an empty one is none.
@@ -82,10 +82,10 @@ fn take_all() -> [(usize, usize); RANGES_MAX] {
     taken
 }
 
-/// Tells of a range, and waits until what was told of before is managed.
+/// Announces a range, and waits until the one announced before is managed.
 fn tell((start, end): (usize, usize)) {
-    // A child that shares this memory, or was forked by a system call of its own, has nobody who
-    // answers, and what its parent waits for is none of its business.
+    // A child that shares this memory, or was forked by the program's own system call, has no
+    // engine that answers, and does not take part in its parent's waits.
     if start < end && REQUESTS.has_engine() {
         let bytes = end - start;
         let asked = REQUESTS.begin(Ask::Look { start, bytes });
@@ -94,7 +94,7 @@ fn tell((start, end): (usize, usize)) {
     }
 }
 
-/// Tells of a range, and waits until it is managed.
+/// Announces a range, and waits until it is managed.
 fn tell_and_wait(range: (usize, usize)) {
     tell(range);
     if REQUESTS.has_engine() {

@@ -1,4 +1,4 @@
-//! The engine's heap: memory that the program's allocator never sees and nobody pages.
+//! The engine's heap: memory that the program's allocator never sees and that is never paged out.
 //!
 //! Addresses are taken from the [reserved](reserve) range, a large span at a time, and opened from
 //! the bottom up as a `dlmalloc` asks for them: not much more is open than is used. Nothing is
@@ -17,9 +17,9 @@ use dlmalloc::Dlmalloc;
 use tidemark_live::meters::{self, Metered};
 use tidemark_live::sys::{PAGE, reserve};
 
-/// The size of a span ...
+/// The size of a span.
 const SPAN_BYTES: usize = 16 << 30;
-/// ... and where there is no room for that.
+/// The size of a span where there is no room for that.
 const SPAN_BYTES_LEAST: usize = 32 << 20;
 
 /// The least part of what is used, as a divisor, that is opened at one time. In a forked child each

@@ -1,7 +1,7 @@
 //! Mappings, which are managed from their first touch, and forks.
 //!
-//! `munmap`, `mremap` and `madvise` need no hooks for that: the kernel tells the engine about them,
-//! whoever calls. The calls that the C library makes by itself come by way of
+//! `munmap`, `mremap` and `madvise` need no hooks for that: the kernel reports them to the engine,
+//! from every caller. The calls that the C library makes by itself come by way of
 //! [`sites`](crate::sites).
 
 use std::ffi::{c_int, c_long, c_void};

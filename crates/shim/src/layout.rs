@@ -3,8 +3,8 @@
 //! Programs hash addresses of what lies in their libraries. In step a program is run once to learn
 //! where they are, and the recorder puts them there (`recorder/place.c`). Addresses are not drawn
 //! then, so that they follow from what is mapped in which order; for them to follow from the
-//! program's own mappings alone, what an engine maps, whose size goes by the budget, is kept from
-//! the places that the program's next mappings get.
+//! program's own mappings alone, an engine's mappings, whose sizes depend on the budget, are kept
+//! from the places that the program's next mappings get.
 
 use std::ffi::c_void;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ impl Held {
 
     /// Leaves them to the program.
     pub(crate) fn release(self) {
-        // SAFETY: mapped by `take`, and nobody else knows of it.
+        // SAFETY: mapped by `take`, and known here alone.
         let _ = unsafe { rustix::mm::munmap(self.0, HELD_BYTES) };
     }
 }
@@ -47,12 +47,12 @@ impl Held {
 /// Learns from the environment whether the layout is wanted, and where.
 pub(crate) fn learn_whether_wanted() {
     let path = std::env::var_os(control::LAYOUT_WANTED).map(PathBuf::from);
-    *WANTED.lock().expect("nobody panics with it") = path;
+    *WANTED.lock().expect("no thread panics with it") = path;
 }
 
 /// Writes where each file begins, if that is wanted: a hexadecimal address and a path a line.
 pub(crate) fn write_if_wanted() {
-    let wanted = WANTED.lock().expect("nobody panics with it").take();
+    let wanted = WANTED.lock().expect("no thread panics with it").take();
     let Some(path) = wanted else {
         return;
     };

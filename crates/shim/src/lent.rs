@@ -1,9 +1,9 @@
-//! The calls interposed for memory that is lent to the kernel without a hold on it.
+//! The calls interposed for memory that is lent to the kernel without a pin.
 //!
 //! A page that the kernel holds for input or output can't be moved, and the engine sees that. But
-//! the pages that `vmsplice` puts into a pipe, and those of sends without a copy, are only looked
-//! at later: the kernel lets them be moved. The memory that they lie in would then be used for
-//! something else, and that is what the reader of the pipe would get. So both are made to copy.
+//! the pages that `vmsplice` puts into a pipe, and those of sends without a copy, are read later,
+//! and the kernel lets them be moved. The reader of the pipe would then get the new contents of
+//! their frames. So both calls are made to copy.
 
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
 
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn vmsplice(
     }
 }
 
-/// Interposes `setsockopt`: sends without a copy are not to be had.
+/// Interposes `setsockopt`: sends without a copy are refused.
 ///
 /// # Safety
 /// As for the C library's `setsockopt`.

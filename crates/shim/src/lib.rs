@@ -12,7 +12,7 @@
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`lent`] makes calls copy that would lend memory to the kernel which may then move.
-//! - [`spawns`] tells of programs that the C library executes itself.
+//! - [`spawns`] reports programs that the C library executes itself.
 //! - [`way`] is how the children of a program with another root reach the supervisor.
 //! - [`layout`] is about where the libraries of such a program lie.
 //! - [`thread`] makes threads that the C library does not know.
@@ -75,7 +75,7 @@ static LEADER: Lifeline = Lifeline::new();
 static STAGE: AtomicU32 = AtomicU32::new(STARTING);
 /// The answer of the parent's engine to the request to freeze: the child's record plus one.
 static CHILD: AtomicU64 = AtomicU64::new(0);
-/// Held by whoever uses the engine.
+/// Held by the thread that uses the engine.
 static LOCK: Lock = Lock::new();
 /// True if faults are served by the threads that meet them.
 static IS_IN_THREAD: AtomicBool = AtomicBool::new(false);
@@ -138,7 +138,7 @@ extern "C" fn construct() {
     if !environment::is_in_step() {
         return begin();
     }
-    // SAFETY: the program's own code has not begun, and nobody else looks at variables.
+    // SAFETY: the program's own code has not begun, and no other code looks at variables.
     unsafe { environment::unfold() };
     let is_live = environment::is_live();
     let is_under_valgrind = environment::is_under_valgrind();
@@ -241,7 +241,7 @@ unsafe fn start_threads(
     STAGE.store(STARTING, Ordering::Release);
     // That of a parent may be cut.
     LEADER.reset();
-    // SAFETY: nobody writes to the stack slots once they are made.
+    // SAFETY: the stack slots are not written to once they are made.
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     if !is_in_thread() {
@@ -267,7 +267,7 @@ unsafe fn start_threads(
             .start(entry, &stack_slots.hand, Sharing::FilesAndSignals)?
     };
     wait_for_engine(limit);
-    // Whoever has started this program may have blocked it.
+    // The parent of this program may have blocked it.
     thread::admit_signals(sigbus::BIT);
     floor.lower();
     Ok(())
@@ -378,7 +378,7 @@ fn serve() -> ! {
         let (mut pause_ns, watched) =
             with_engine(|engine| (engine.turn(&REQUESTS), engine.watched()));
         if HAND.thread().is_none() {
-            // Nobody tells when the program leaves, which may be at once.
+            // The program may leave at once, without a message.
             pause_ns = pause_ns.min(LEAVING_NS);
         }
         if HAND.is_absent() {
@@ -452,7 +452,7 @@ fn start_hand_if_due(engine: &Engine, age: Duration) {
 
 /// Starts the helper, which shares the engine's files.
 fn start_hand() {
-    // SAFETY: nobody writes to the stack slots once they are made.
+    // SAFETY: the stack slots are not written to once they are made.
     let stack_slots =
         unsafe { (*PLACE.stack_slots.get()).as_ref() }.expect("made by the constructor");
     // SAFETY: this process has no other helper.
@@ -537,7 +537,7 @@ fn begin_engine() {
 }
 
 /// Ends an engine whose program was killed before the engine was at work, without a word: what it
-/// met, such as a supervisor that has left, harms nobody.
+/// met, such as a supervisor that has left, does no harm.
 fn leave_if_program_is_over() {
     if program::is_engine() && program::await_end(0) {
         program::leave();

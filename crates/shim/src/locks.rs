@@ -1,10 +1,9 @@
 //! Locking: `mlock`, `mlock2` and `mlockall`.
 //!
-//! What a program locks is in memory and stays there, so that it is not managed: the engine brings
-//! back what is out of it and lets go. That has to happen between two steps of the kernel's. Only
-//! the kernel knows what may be locked, and to fill what is locked with the engine's help would
-//! take a fault a page, and frames that can't be had again. So memory is locked as it is first, the
-//! engine lets go, and the kernel fills the rest.
+//! Locked memory is not managed: the engine brings back its missing pages and unregisters it. Only
+//! the kernel knows what may be locked, and filling locked memory with the engine's help would take
+//! a fault a page, and frames for ever. So memory is first locked without being filled, then the
+//! engine unregisters it, and then the kernel fills the rest.
 //!
 //! The engine's own memory is left out. Unlocking needs no hook: the engine looks now and then.
 
@@ -196,8 +195,8 @@ fn lock_range(start: usize, bytes: usize, flags: MlockFlags) -> Result<(), Errno
     }
 }
 
-/// Has the engine let go of what is locked in a range. Whether that is so much that the engine
-/// wants to look at it again.
+/// Makes the engine unregister locked memory in a range. Returns true if that was so much that the
+/// engine must look again.
 fn let_go(start: usize, bytes: usize) -> bool {
     let first = start & !(PAGE - 1);
     let bytes = start.saturating_add(bytes).saturating_sub(first);

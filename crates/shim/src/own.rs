@@ -1,8 +1,8 @@
-//! Keeping the program's hands off the engine's memory, which it may find in `/proc/self/maps`.
+//! Protection of the engine's memory, which the program may find in `/proc/self/maps`.
 //!
-//! A call that changes a range changes what of it is the program's, as if nothing were mapped where
-//! the [reserved](tidemark_live::sys::reserve) range lies. System calls that the program makes
-//! without the C library pass by.
+//! A call that changes a range changes only the program's part of it, as if nothing were mapped
+//! where the [reserved](tidemark_live::sys::reserve) range lies. System calls made without the C
+//! library are not seen.
 
 use std::ffi::{c_int, c_long, c_void};
 
@@ -29,8 +29,8 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
     })
 }
 
-/// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns what is
-/// to be wiped in forked children, which the kernel does not tell.
+/// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns of memory
+/// to be wiped in forked children, which the kernel does not report.
 ///
 /// # Safety
 /// As for the C library's `madvise`.

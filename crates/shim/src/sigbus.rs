@@ -19,9 +19,9 @@ pub(crate) const BIT: u64 = 1 << (libc::SIGBUS - 1);
 const LOOK_NS: u64 = 1_000_000;
 
 /// The number of times that a forked child without an engine touches pages that are not there yet,
-/// ...
+///.
 static TOUCHES_LEFT: AtomicI32 = AtomicI32::new(600_000);
-/// ... and how long it waits each time.
+/// The pause before each such touch.
 const TOUCH_PAUSE: Duration = Duration::from_micros(100);
 
 /// The action on the signal before: the address of a handler, or one of the constants.

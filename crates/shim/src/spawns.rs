@@ -1,6 +1,6 @@
 //! Programs that the C library executes itself, in a child that shares its parent's memory until
-//! then: `posix_spawn` and `posix_spawnp`. Nothing of ours sees it, so the supervisor is told when
-//! it is done: what can't be managed is known at once.
+//! then: `posix_spawn` and `posix_spawnp`. No hook sees it, so the supervisor is informed when it
+//! is done: unmanageable programs are known at once.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicUsize;

@@ -69,7 +69,7 @@ impl StackSlot {
     /// number.
     ///
     /// # Safety
-    /// Nobody else uses the stack slot; `entry` never returns.
+    /// No other code uses the stack slot; `entry` never returns.
     pub(crate) unsafe fn start_beside(&self, entry: extern "C" fn() -> !) -> Result<u32, Errno> {
         let flags = libc::CLONE_VM
             | libc::CLONE_SIGHAND
@@ -88,13 +88,13 @@ impl StackSlot {
     /// Starts a process at `entry` that shares this one's memory, with every signal blocked.
     /// Answers its number.
     ///
-    /// It is to be in nobody's way. No debugger of the program follows it, and nobody's `wait`
-    /// finds it: another process, which uses the stack slot `between`, starts it and ends, so that
-    /// it is an orphan. Where this process would be the one to adopt it, it stays a child that
-    /// tells nobody of its end, which `wait` passes over.
+    /// It must not be noticed. No debugger of the program follows it, and no `wait` finds it:
+    /// another process, which uses the stack slot `between`, starts it and ends, so that it is an
+    /// orphan. Where this process would be the one to adopt it, it stays a child without a signal
+    /// at its end, which `wait` passes over.
     ///
     /// # Safety
-    /// Nobody else uses the two stack slots; `entry` never returns.
+    /// No other code uses the two stack slots; `entry` never returns.
     pub(crate) unsafe fn start(
         &self,
         entry: extern "C" fn() -> !,
@@ -294,7 +294,7 @@ pub(crate) fn exit_engine() -> ! {
 /// Ends the calling thread, and nothing else.
 pub(crate) fn exit() -> ! {
     loop {
-        // SAFETY: ends this thread, which nobody joins.
+        // SAFETY: ends this thread, which is never joined.
         unsafe { libc::syscall(libc::SYS_exit, 0) };
     }
 }

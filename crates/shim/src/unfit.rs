@@ -1,4 +1,4 @@
-//! Programs that can't have an engine, for what they bring along themselves.
+//! Programs that can't have an engine, because of their own libraries (sanitizers, Valgrind).
 
 use std::ffi::{CStr, c_char};
 

@@ -23,9 +23,9 @@ use crate::{REQUESTS, filters};
 
 /// The path of the socket, for processes that have the root that the process began with.
 static SOCKET: OnceLock<CString> = OnceLock::new();
-/// The process that has an engine, ...
+/// The process that has an engine.
 static OWN: AtomicI32 = AtomicI32::new(0);
-/// ... and the last that has announced another program.
+/// The last process that has announced another program.
 static ANNOUNCED: AtomicI32 = AtomicI32::new(0);
 /// The number of the folder; less than zero: none is lent.
 static FOLDER: AtomicI32 = AtomicI32::new(-1);
@@ -118,7 +118,7 @@ pub(crate) fn connect() -> Option<io::Result<OwnedFd>> {
     if here < 0 {
         return Some(Err(io::Error::last_os_error()));
     }
-    // SAFETY: opened just now, for nobody else.
+    // SAFETY: opened just now, for this use alone.
     let here = unsafe { OwnedFd::from_raw_fd(here) };
     // SAFETY: numbers of this table.
     unsafe { libc::fchdir(folder) };
@@ -132,7 +132,7 @@ pub(crate) fn connect() -> Option<io::Result<OwnedFd>> {
 pub(crate) fn close() {
     let folder = FOLDER.swap(-1, Ordering::AcqRel);
     if folder >= 0 {
-        // SAFETY: opened by `open`, for nobody else.
+        // SAFETY: opened by `open`, for this use alone.
         drop(unsafe { OwnedFd::from_raw_fd(folder) });
     }
 }

@@ -62,7 +62,7 @@ impl Acceptance {
         self.rests_until = Some(Instant::now() + REST);
         if !std::mem::replace(&mut self.is_told, true) {
             let line = format!("tidemark: {} have to wait: {lack}\n", self.who);
-            // If nobody hears it, there is nobody to be told.
+            // If no process reads it, none needs it.
             let _ = io::stderr().write_all(line.as_bytes());
         }
         None

@@ -1,4 +1,4 @@
-//! The things `doctor` looks at.
+//! The checks of `doctor`.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -85,7 +85,7 @@ impl Connection {
     }
 
     /// Ends the program if its engine was ended, and has not said that the program has left its
-    /// memory: nobody brings its pages any more. Returns true if there was one.
+    /// memory: no engine brings its pages any more. Returns true if there was one.
     pub fn end_abandoned(&self, program: &Peer) -> bool {
         let life = program.life.as_ref();
         let is_abandoned = self.is_apart() && !self.has_left;

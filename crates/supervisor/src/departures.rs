@@ -1,7 +1,7 @@
 //! Departures: processes whose engine is gone, and how they ended.
 //!
 //! An engine goes with its process, or with the program in it when that executes another. The
-//! kernel says which, and with what status, to whoever holds a descriptor of the process, once its
+//! kernel says which, and with what status, to a holder of a descriptor of the process, once its
 //! parent has been told (Linux 6.15; before that, only the status of the run's own child is known).
 
 use std::os::fd::OwnedFd;

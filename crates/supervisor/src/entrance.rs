@@ -70,7 +70,7 @@ impl Entrance {
         (self.listener.into(), silent.collect())
     }
 
-    /// The sources to wait for: when one is readable, somebody may have [arrived](Self::admit).
+    /// The sources to wait for: when one is readable, a process may have [arrived](Self::admit).
     pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
         let listener = PollFd::from_borrowed_fd(self.listener.as_fd(), self.acceptance.flags());
         let silent = self.silent.iter().map(|silent| silent.connection.as_fd());

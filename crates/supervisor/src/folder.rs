@@ -53,7 +53,7 @@ impl PrivateFolder {
         &self.path
     }
 
-    /// Puts a file of so many zeros into the folder, which take no room before they are written.
+    /// Puts a file of `bytes` zeros into the folder, which take no room before they are written.
     pub fn put_blank(&self, name: &str, bytes: u64) -> Result<PathBuf, Refusal> {
         let path = self.path.join(name);
         match std::fs::File::create_new(&path).and_then(|file| file.set_len(bytes)) {
@@ -127,7 +127,7 @@ pub fn find_runs() -> Vec<(u32, PathBuf)> {
 }
 
 /// Removes what runs have left behind that were killed: this user's folders, made by a process that
-/// is gone, with a socket on which nobody listens.
+/// is gone, with a socket without a listener.
 fn remove_stale(parent: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {

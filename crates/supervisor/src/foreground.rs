@@ -1,4 +1,4 @@
-//! The foreground: the processes that somebody waits for at a terminal.
+//! The foreground: the processes that a user waits for at a terminal.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

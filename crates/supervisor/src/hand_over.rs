@@ -4,8 +4,8 @@
 //! `tidemark run` ends with the program that was named, as a shell expects. If other processes of
 //! its tree are still there (a daemon, a background job), it starts `tidemark keep`, hands it
 //! everything over its standard input, and goes. The processes notice nothing: they keep their
-//! connections, and what they start from then on finds somebody at the socket. When the last one
-//! ends, so does the keeper, and the swap file is gone.
+//! connections, and what they start from then on finds a supervisor at the socket. When the last
+//! one ends, so does the keeper, and the swap file is gone.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -143,7 +143,7 @@ pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
     }
 }
 
-/// Checks that asynchronous transfers can be had.
+/// Checks that io_uring is permitted.
 pub fn try_io_uring() -> Result<(), Errno> {
     tidemark_live::sys::ring::Ring::new(2).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Being told to stop, so that what was changed on the host is put back first.
+//! Interrupts of a command, held back until the host's settings are restored.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub struct Interrupt {
     holds: Arc<Mutex<u32>>,
 }
 
-/// While one lives, signals only raise the flag; also if whoever has it panics.
+/// While one lives, signals only raise the flag; also if its owner panics.
 struct Hold<'a> {
     interrupt: &'a Interrupt,
 }
@@ -38,7 +38,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Signals end the command, as they do by themselves, but while somebody is
+    /// Signals end the command, as they do by themselves, but while code is
     /// [`holding`](Self::holding) them.
     pub fn open() -> Result<Interrupt, Refusal> {
         let interrupt = Interrupt {
@@ -55,7 +55,7 @@ impl Interrupt {
     }
 
     /// Does `body`, in which signals only raise the flag: it has a program to end, or a host to put
-    /// back. Then ends the command if one has come that nobody holds back any more.
+    /// back. Then ends the command if one has come that is no longer held back.
     pub fn holding<T>(&self, body: impl FnOnce() -> T) -> T {
         self.change_holds(|holds| holds + 1);
         let hold = Hold { interrupt: self };

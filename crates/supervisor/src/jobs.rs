@@ -1,18 +1,18 @@
 //! The job server: hands out tokens by GNU make's protocol, as many as memory has room for.
 //!
-//! Whoever may run several jobs at a time (`make`, `cargo`, a linker) runs one without asking, and
-//! takes a token for each further one, which it puts back when that job is over. There is one
-//! token less than there may be jobs. Tokens are bytes, taken from one descriptor and put back to
-//! another, which the variable `MAKEFLAGS` names. Make itself uses one pipe for both. Here they
-//! are two, so that each token that comes back passes through the supervisor: what is put back
-//! into make's one pipe is taken by the next job before anybody could withhold it.
+//! A program that may run several jobs at a time (`make`, `cargo`, a linker) runs one without
+//! asking, and takes a token for each further one, which it puts back when that job is over. There
+//! is one token less than there may be jobs. Tokens are bytes, taken from one descriptor and put
+//! back to another, which the variable `MAKEFLAGS` names. Make itself uses one pipe for both. Here
+//! they are two, so that each token that comes back passes through the supervisor: what is put back
+//! into make's one pipe is taken by the next job before it can be withheld.
 //!
-//! How many jobs there is room for is the business of the [`window`].
+//! The [`window`] decides how many jobs there is room for.
 //!
 //! # Invariants
 //! 1. Tokens that are kept, offered or with jobs are as many as there were at the start. Bytes that
-//!    nobody has taken are not accepted as tokens.
-//! 2. Who reads or writes never meets the end of a pipe: programs hold both sides of both. Without
+//!    were not taken are not accepted as tokens.
+//! 2. A reader or writer never meets the end of a pipe: programs hold both sides of both. Without
 //!    the supervisor they find no more tokens, and go on with one job each.
 
 use std::ffi::{OsStr, OsString};
@@ -51,9 +51,9 @@ const CARGO_MAKEFLAGS: &str = "CARGO_MAKEFLAGS";
 /// The tokens of a run.
 #[derive(Debug)]
 pub struct JobServer {
-    /// The pipe from which tokens are taken, ...
+    /// The pipe from which tokens are taken.
     offers: OwnedFd,
-    /// ... and the one to which they are put back.
+    /// The pipe to which tokens are put back.
     returns: OwnedFd,
     /// The descriptors that programs inherit, in the same order.
     inherited: [OwnedFd; 2],
@@ -131,7 +131,7 @@ impl JobServer {
         self.offer();
     }
 
-    /// Learns that a process has ended that had so many pages.
+    /// Learns that a process with `pages` has ended.
     pub fn note_ended_process(&mut self, pages: u64) {
         self.window.note_ended_process(pages);
     }
@@ -209,7 +209,7 @@ fn make_pipe(path: &Path) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let own = open(path, flags | OFlags::NONBLOCK, Mode::empty());
     let other = open(path, flags, Mode::empty());
-    // Who has a descriptor needs no name, and there is nobody else.
+    // A holder of a descriptor needs no name, and there are no others.
     rustix::fs::unlink(path)?;
     let inherited = fcntl_dupfd_cloexec(other?, INHERITED_LEAST)?;
     fcntl_setfd(&inherited, FdFlags::empty())?;

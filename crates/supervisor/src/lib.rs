@@ -3,17 +3,16 @@
 //!
 //! [`management`] runs a program to its end: [`supervise`](mod@supervise) starts it and waits while
 //! [`tree`] serves its processes by the rules of [`tidemark_partition`], and [`hand_over`] gives
-//! those that outlive it to another supervisor. [`requests`] takes what people and programs ask of
-//! a run, [`remote`] asks it; [`timeline`] writes what came of it.
-//! [`jobs`] hands out tokens to those that begin jobs, by the room that there is.
-//! [`swap`] makes the file that pages go to, [`folder`] the place of the socket, [`loading`] the
-//! list of libraries that programs load, [`load_controls`] those that can decide which tasks run.
-//! [`signals`] passes on signals, with the help of a [`witness`]. [`departures`], [`peers`] and
-//! [`strangers`] know the processes that end, that connect, and that never do; [`acceptance`] knows
-//! when none can connect, and [`foreground`] who has the terminal. [`recorded`] serves
-//! processes that are recorded, [`recorder`] starts them under Valgrind, [`speed`] times a program
-//! by itself. [`host`], [`program`] and [`room`] tell what this machine and a program permit, and
-//! [`checks`] all of it.
+//! those that outlive it to another supervisor. [`requests`] takes requests to a run, [`remote`]
+//! sends them; [`timeline`] writes the rates of tasks over time. [`jobs`] hands out tokens for
+//! jobs, by the memory that is free. [`swap`] makes the file that pages go to, [`folder`] the place
+//! of the socket, [`loading`] the list of libraries that programs load, [`load_controls`] those
+//! that can decide which tasks run. [`signals`] passes on signals, with the help of a [`witness`].
+//! [`departures`], [`peers`] and [`strangers`] know the processes that end, that connect, and that
+//! never do; [`acceptance`] knows when none can connect, and [`foreground`] who has the terminal.
+//! [`recorded`] serves processes that are recorded, [`recorder`] starts them under Valgrind,
+//! [`speed`] times a program by itself. [`host`], [`program`] and [`room`] find what this machine
+//! and a program permit, and [`checks`] lists it for `doctor`.
 //!
 //! It knows no command line. What can't be done is a [`Refusal`](tidemark_results::Refusal).
 

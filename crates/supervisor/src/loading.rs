@@ -1,4 +1,4 @@
-//! Loading: what the dynamic linkers of a run are to load into their programs.
+//! Loading: the libraries that the dynamic linkers of a run load into programs.
 //!
 //! `LD_PRELOAD` is for all, and the linker of 32-bit programs complains, in their name, of a
 //! library that is not for it. Where there is such a linker, the list leads through a folder for
@@ -13,9 +13,9 @@ use crate::folder::PrivateFolder;
 
 /// The linker of 32-bit programs.
 const LINKER_32: &str = "/lib/ld-linux.so.2";
-/// The platform names that linkers of 64-bit programs use, by the processor, ...
+/// The platform names that linkers of 64-bit programs use, by the processor.
 const PLATFORMS: [&str; 3] = ["x86_64", "haswell", "xeon_phi"];
-/// ... and those of 32-bit programs.
+/// The platform names that linkers of 32-bit programs use.
 const PLATFORMS_32: [&str; 4] = ["i386", "i486", "i586", "i686"];
 
 /// The list that has `libraries` loaded, the first one first, and then `others`. What it takes for

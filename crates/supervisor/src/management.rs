@@ -100,7 +100,7 @@ impl Management {
             tree.close();
         } else if let Err(error) = hand_over::hand_over(tree, folder) {
             books.notes.push(format!(
-                "nobody looks after the processes left behind: {error}"
+                "the processes that outlive the program have no supervisor: {error}"
             ));
         }
         Ok((end, books))

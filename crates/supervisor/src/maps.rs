@@ -1,4 +1,4 @@
-//! Maps of tasks' memory as they are asked for: each who looks has the one that it wanted.
+//! Maps of tasks' memory, by client: each client gets the map that it asked for.
 
 use std::collections::VecDeque;
 

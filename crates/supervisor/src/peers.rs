@@ -1,8 +1,8 @@
-//! Peers: who is at the other end of a connection.
+//! Peers: the processes at the other end of connections.
 //!
 //! The socket can be reached by all, since a process of the run may have given up its rights, as
-//! servers do, before it forks: its child must get at the pages that are out. Whoever else is of
-//! another user is turned away before a word is said.
+//! servers do, before it forks: its child must get at the pages that are out. Other users are
+//! turned away before a word is said.
 
 use std::os::fd::{AsFd, OwnedFd};
 

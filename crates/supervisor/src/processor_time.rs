@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_live::shared::{Counter, Process};
 
-/// The length of the kernel's ticks as it tells of them, on every machine.
+/// The length of the kernel's ticks as it reports them, on every machine.
 const TICK_NS: u64 = 10_000_000;
 
 /// The processor time so far of a process without its engine's, to the tick; zero if it is gone.

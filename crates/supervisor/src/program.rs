@@ -1,8 +1,8 @@
 //! The program to be run: where it is, and whether it can be managed.
 //!
-//! Management rides on the dynamic linker (`LD_PRELOAD`). What the linker does not load it into is
-//! told here, before anything is started: static programs, foreign ones, and those that gain
-//! privileges, for which the linker ignores it.
+//! Management rides on the dynamic linker (`LD_PRELOAD`). Programs that the linker does not load it
+//! into are found here, before anything is started: static ones, foreign ones, and those that gain
+//! privileges.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -127,7 +127,7 @@ fn find_privilege(path: &Path) -> Option<Obstacle> {
     gained.map(Obstacle::Privileged)
 }
 
-/// Collects the marks of a file as one whose runs have privileges of their own, whoever runs it.
+/// Collects the marks of a file whose runs have the file's own privileges.
 pub fn collect_marks(path: &Path) -> Vec<&'static str> {
     let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.mode());
     let is_set = |bits: u32| mode & bits == bits;

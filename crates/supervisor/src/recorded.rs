@@ -1,10 +1,10 @@
 //! The members of a live recording: processes whose engines write logs.
 //!
 //! An engine says hello when its program starts or has been forked, and is given its log, the
-//! shared memory and a store. Nobody is given less memory than there is: frames are room here, not
+//! shared memory and a store. No process gets less memory than there is: frames are room here, not
 //! a budget. The store is in memory, too, for programs that need more room than was asked for.
 //!
-//! What is left when the recording ends keeps its engine, without anybody to talk to.
+//! What is left when the recording ends keeps its engine, without a supervisor.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -33,13 +33,13 @@ use crate::room;
 use crate::strangers::parent_of;
 use crate::swap::wait_for_transfers;
 
-/// The time that is left to those who have come, when the recording ends, to say hello, ...
+/// The time that is left to those who have come, when the recording ends, to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(1);
-/// ... and the pause between two looks whether they have.
+/// The pause between two looks for their hello.
 const HELLO_PAUSE: Duration = Duration::from_millis(5);
 /// The least store. It takes no memory before it is used.
 const STORE_BYTES_MIN: u64 = 1 << 30;
-/// The policy for what does not fit: nobody watches how pages are used but the recording.
+/// The policy for what does not fit: only the recording watches how pages are used.
 const POLICY: &str = "fifo";
 
 /// The processes that are recorded.
@@ -110,7 +110,7 @@ pub fn environment(
 }
 
 impl Members {
-    /// Makes what engines are given, each with room for `room_bytes`: nobody yet. Engines will
+    /// Makes what engines are given, each with room for `room_bytes`: none yet. Engines will
     /// connect to `listener`.
     pub fn open(room_bytes: u64, listener: UnixListener) -> Result<Members, Refusal> {
         let store_bytes = room::physical_memory_bytes().max(STORE_BYTES_MIN);
@@ -141,7 +141,7 @@ impl Members {
         }
     }
 
-    /// The files of which one is readable when there is somebody to [attend](Self::attend) to.
+    /// The files of which one is readable when there is a process to [attend](Self::attend) to.
     pub fn doors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.entrance.files()
     }
@@ -292,7 +292,7 @@ impl Members {
         self.tally = tally;
         let process = self.shared.process(member.record);
         if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
-            // Its slots are for nobody else until what it was writing there has landed.
+            // Its slots go to no other process until its writes there have ended.
             wait_for_transfers(&self.store);
         }
         self.shared.release(member.record);

@@ -38,12 +38,12 @@ impl Recordable {
         })
     }
 
-    /// The program, ...
+    /// The program.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// ... and its arguments.
+    /// The program's arguments.
     pub fn words(&self) -> &[OsString] {
         &self.words
     }
@@ -59,7 +59,7 @@ impl Recordable {
         command
             .args(["--tool=tidemark", "--command-line-only=yes", "--vgdb=no"])
             .args(["--trace-children=yes", "--trace-children-skip=*/tidemark"])
-            // At the end the C library would give back what it gives back to nobody otherwise.
+            // At the end the C library would free memory that it never frees otherwise.
             .args(["--run-libc-freeres=no", "--run-cxx-freeres=no"])
             .arg(option("--log-file=", &spool.path.join("valgrind.%p")))
             .arg(option("--spool=", &spool.path))

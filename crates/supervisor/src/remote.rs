@@ -13,7 +13,7 @@ use crate::program::plain;
 
 /// The time that a run has to take a request, and then to reply.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The time in which an engine draws a map, mostly.
+/// The pause between two requests for a map, in which an engine usually draws it.
 const MAP_PAUSE: Duration = Duration::from_millis(20);
 /// The longest reply: a run has 1024 tasks at most.
 const REPLY_BYTES_MAX: u64 = 16 << 20;
@@ -21,14 +21,14 @@ const REPLY_BYTES_MAX: u64 = 16 << 20;
 /// A run that can be asked.
 #[derive(Debug)]
 pub struct Remote {
-    /// The run, as people are told of it: it may be gone by then.
+    /// The run, as messages name it: it may be gone by then.
     name: String,
     stream: UnixStream,
     /// The part of the next reply that has come.
     input: Vec<u8>,
 }
 
-/// The longest command that is told beside a process id.
+/// The longest command that is shown beside a process id.
 const COMMAND_MAX: usize = 40;
 
 /// The process id of a run, and what it runs if that can be read: `4711 (sort big.txt)`.
@@ -129,7 +129,7 @@ impl Remote {
     pub fn ask_map(&mut self, pid: u32, cells: Option<u32>) -> Result<MemoryMap, Refusal> {
         let began = Instant::now();
         while began.elapsed() < LIMIT {
-            // The first reply is what was drawn for somebody before.
+            // The first reply is an earlier drawing.
             let waited_s = began.elapsed().as_secs_f64();
             if let Reply::Map(map) = self.ask(&Request::Map { pid, cells })?
                 && map.age_s.is_some_and(|age_s| age_s < waited_s)

@@ -1,8 +1,8 @@
 //! The control socket: takes requests while the run lasts, and gives the replies back.
 //!
-//! Nothing here waits: doors and connections are looked at when the supervisor's
-//! [one wait](crate::tree::Tree::poll) says that there is something, and what a client does not
-//! take at once stays in its [`Client`]. Who carries requests out is lent to each step.
+//! No call here waits: sockets and connections are read when the supervisor's [one
+//! wait](crate::tree::Tree::poll) reports them, and replies that a client does not take at once
+//! stay in its [`Client`]. The executor of requests is lent to each step.
 //!
 //! # Invariants
 //! 1. A client has at most one request being answered and one reply on its way: the next request
@@ -28,7 +28,7 @@ use self::client::Client;
 use crate::acceptance::Acceptance;
 use crate::program::plain;
 
-/// The number of clients at a time. One more is told so and let go.
+/// The number of clients at a time. One more is refused.
 pub const CLIENTS_MAX: usize = 16;
 
 /// The part that carries out requests.
@@ -124,7 +124,7 @@ impl Door {
             speech,
             path: Some(path.to_path_buf()),
         };
-        // Whoever is quicker is of another user, and turned away.
+        // A quicker one is of another user, and turned away.
         match std::fs::set_permissions(path, Permissions::from_mode(0o600)) {
             Ok(()) => Ok(door),
             Err(error) => refuse!("`{told}`: {}", plain(&error)),
@@ -150,11 +150,11 @@ impl Door {
     }
 }
 
-/// The address that a place means: with a port, that alone, or with `localhost` before it. `None`
-/// for the path of a socket.
+/// The local address that `PORT`, `localhost:PORT` or `127.0.0.1:PORT` means. `None` for the path
+/// of a socket.
 ///
 /// # Errors
-/// With the reason why it can be neither.
+/// The reason why it is neither an address nor a path.
 fn read_address(place: &str) -> Result<Option<SocketAddr>, String> {
     if let Ok(address) = place.parse() {
         return Ok(Some(address));
@@ -194,7 +194,7 @@ impl Listener {
 impl Drop for Door {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // Nobody is there any more: who finds it is told so.
+            // The run has gone: a client that finds it learns so.
             let _ = std::fs::remove_file(path);
         }
     }

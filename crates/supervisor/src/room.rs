@@ -74,8 +74,8 @@ fn left_in_group((folder, limit, used): (String, &str, &str)) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(pages_of_files(&counts))))
 }
 
-/// The bytes of file pages that nobody used lately, in a group's `memory.stat`; those of the groups
-/// below with it, where they stand apart.
+/// The bytes of file pages unused lately, in a group's `memory.stat`; those of the groups below
+/// with it, where they are counted apart.
 fn pages_of_files(text: &str) -> u64 {
     let count = |name: &str| {
         let mut lines = text.lines();

@@ -1,11 +1,12 @@
-//! Signals: the supervisor passes on what it alone is sent.
+//! Signals: the supervisor passes on those that it alone received.
 //!
 //! The program stays in the supervisor's process group, so that what the terminal sends (an
 //! interrupt typed, a change of its size) and what is sent to the whole group (by `timeout`, or a
-//! shell's `kill %1`) reaches it directly. A [`witness`](crate::witness) in that group tells those
-//! from signals that reached the supervisor alone: somebody sent them to its process id, or the
-//! kernel did. The kernel tells the leader of a session alone that its terminal is gone, and under
-//! `ssh -t`, in a terminal's window or a container the supervisor is that leader.
+//! shell's `kill %1`) reaches it directly. A [`witness`](crate::witness) in that group
+//! distinguishes those from signals that reached the supervisor alone: a process sent them to its
+//! process id, or the kernel did. The kernel signals the leader of a session alone that its
+//! terminal is gone, and under `ssh -t`, in a terminal's window or a container the supervisor is
+//! that leader.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -39,9 +40,9 @@ pub struct Signals {
     arrivals: UnixStream,
     received: SignalsInfo,
     witness: Witness,
-    /// The signals that have come and are not passed on yet, ...
+    /// The signals that have come and are not passed on yet.
     waiting: SignalSet,
-    /// ... and when it is to be.
+    /// The time at which they are passed on.
     due: Option<Instant>,
 }
 
@@ -86,7 +87,7 @@ impl Signals {
         let alone = |&signal: &i32| waiting.contains(signal) && !witnessed.contains(signal);
         for signal in PASSED_ON.into_iter().filter(alone) {
             if let Some(signal) = Signal::from_named_raw(signal) {
-                // The program may have ended a moment ago; then there is nobody to tell.
+                // The program may have ended a moment ago; then no process needs it.
                 let _ = kill_process(program, signal);
             }
         }
@@ -109,7 +110,7 @@ impl AsFd for Signals {
     }
 }
 
-/// Dies of `signal`, so that whoever waits for this process sees what became of the program.
+/// Dies of `signal`, so that the parent of this process sees the program's end.
 pub fn end_by(signal: i32) -> ! {
     // The program has left its own core file; one of the supervisor would replace it.
     let none = Rlimit {

@@ -1,12 +1,12 @@
-//! The speed of a program without the recorder: it is run by itself, or told from the machine's
-//! clock.
+//! The speed of a program without the recorder: measured in a run by itself, or estimated from the
+//! processor's clock.
 //!
-//! A second run of a program is not harmless by itself: it may append to a file, send a message, or
-//! read what can be read but once. So it is [confined](confine) unless that is not wanted: it
+//! A second run of a program may do harm: it may append to a file, send a message, or
+//! read what can be read but once. So it is [confined](confine) by default: it
 //! changes no file outside a folder of its own, which is removed, opens no socket, signals nothing
 //! outside, and is ended after a while. Where that makes it fail, it is not timed, and the caller
-//! is told why. It has its input once more where that is a file; where it is a pipe or a terminal,
-//! a byte is offered, and a program that takes it has not been timed.
+//! gets the reason. It has its input once more where that is a file; where it is a pipe or a
+//! terminal, a byte is offered, and a program that takes it has not been timed.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -301,7 +301,7 @@ mod tests {
             other => panic!("it was let write: {other:?}"),
         }
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\n");
-        // What it leaves in its own folder, and what it throws away, harm nobody.
+        // Files that it leaves in its own folder do no harm.
         let own = shell("echo > $TMPDIR/own && echo gone > /dev/null");
         let speed = time_confined(Path::new(SHELL), &own).unwrap();
         assert!(matches!(

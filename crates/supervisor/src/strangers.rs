@@ -2,9 +2,9 @@
 //! (static programs, those of another word size or C library, those that gain privileges), or
 //! because they were started without our variables.
 //!
-//! They never say hello. So the list of all processes is read now and then, and whoever descends
-//! from a process that belongs to the run, and is not managed, is one. What comes and goes between
-//! two looks is not seen.
+//! They never say hello. So the list of all processes is read now and then, and a process that
+//! descends from one of the run, and is not managed, is one. What comes and goes between two looks
+//! is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -20,11 +20,12 @@ use tidemark_live::sys::status;
 
 use crate::program::{self, Obstacle};
 
-/// The interval at which strangers are looked at, and looked for, ...
+/// The interval at which strangers are looked at, and looked for.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// ... how many times longer than it takes they are not looked for, at least, ...
+/// The least pause between two searches, as a multiple of the duration of the last.
 const SEARCH_COSTS: u32 = 50;
-/// ... and how soon a process is looked at that has lost its engine: it may be another program now.
+/// The time after which a process that has lost its engine is looked at: it may be another program
+/// now.
 const SOON: Duration = Duration::from_millis(5);
 /// The time that a program that can be managed may take to say hello.
 const HELLO_LIMIT: Duration = Duration::from_secs(2);
@@ -36,7 +37,7 @@ const LINE_BYTES: usize = 2048;
 const LEAVING_MAX: usize = 256;
 /// The line with the name of an engine: its memory is its program's.
 const ENGINE: &[u8] = b"tidemark-engine\n";
-/// The number of names that are told.
+/// The number of names that are reported.
 const NAMES_MAX: usize = 5;
 
 /// The strangers of a run.
@@ -46,7 +47,7 @@ pub struct Strangers {
     /// Those that were found out to be unmanaged.
     counted: Vec<Counted>,
     resident_bytes: u64,
-    /// The process that was started; `None` if nobody wants to know of strangers.
+    /// The process that was started; `None` if strangers are not asked for.
     main: Option<u32>,
     next_look: Instant,
     next_search: Instant,
@@ -89,7 +90,7 @@ struct Entry {
 }
 
 impl Strangers {
-    /// Nobody yet, and nobody is looked for before the run [begins](Self::begin).
+    /// None yet, and none is looked for before the run [begins](Self::begin).
     pub fn new() -> Strangers {
         Strangers {
             known: BTreeMap::new(),
@@ -184,7 +185,7 @@ impl Strangers {
             lives.extend(life.filter(|life| !managed.contains(&pid) && !lives.contains(life)));
         }
         self.known.retain(|life, _| lives.contains(life));
-        // Where there is much to do, a hello may come later than anybody would think.
+        // Where there is much to do, a hello may come very late.
         let has_come = |counted: &Counted| counted.is_late && managed.contains(&counted.life.pid);
         self.counted.retain(|counted| !has_come(counted));
         self.resident_bytes = 0;

@@ -41,7 +41,7 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
         Err(error) => refuse!("signals can't be caught: {}", plain(&error)),
     };
     if tree.is_some() {
-        // Engines are orphans. Where nobody looks after those they would stay for ever.
+        // Engines are orphans. Without a process that reaps those they would stay for ever.
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
     let start = Instant::now();

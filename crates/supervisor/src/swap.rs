@@ -1,4 +1,4 @@
-//! The swap file: made for one run, without a name, gone with its last user.
+//! The swap file: made for one run, without a name, freed with its last user.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -109,7 +109,7 @@ pub fn without_file(memory_bytes: u64) -> Result<Swap, Refusal> {
     }
 }
 
-/// Refuses a limit of the size of files that swap of so many bytes goes beyond, or the table that
+/// Refuses a limit of the size of files that swap of `bytes` exceeds, or the table that
 /// engines share: the kernel would end this process with a signal, or a program.
 fn check_limit(size_bytes: u64) -> Result<(), Refusal> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
@@ -125,9 +125,8 @@ fn check_limit(size_bytes: u64) -> Result<(), Refusal> {
     }
 }
 
-/// Waits until every transfer that is under way on a swap file has ended, whoever began it and
-/// whether or not that process still lives: nothing else tells when the writes of a process that
-/// was killed have landed.
+/// Waits until every transfer that is under way on a swap file has ended, also those of processes
+/// that are gone: no other call shows the end of a killed process's writes.
 pub fn wait_for_transfers(file: &OwnedFd) {
     // Punching a hole waits for direct transfers on the whole file (ext4, XFS, Btrfs, F2FS), and
     // the tail holds nothing.

@@ -49,7 +49,7 @@ impl Timeline {
     /// A timeline in `file`, of a run that begins at `began_ns` on the monotonic clock.
     ///
     /// # Errors
-    /// The file is none that takes what is written at once: the supervisor waits for nobody.
+    /// The file is none that takes what is written at once: the supervisor waits for no reader.
     pub fn begin(file: OwnedFd, began_ns: u64) -> Result<Timeline, Refusal> {
         let file = File::from(file);
         match file.metadata() {

@@ -220,7 +220,7 @@ impl Tree {
             } else {
                 None
             };
-            // Whoever it is was taken in before.
+            // The process was taken in before.
             let Some(peer) = peers::find(&connection, |_| true) else {
                 continue;
             };
@@ -457,7 +457,7 @@ impl Tree {
         if !self.lower(&holders, given) {
             return self.plan_division(false);
         }
-        // A task that is being paged out would take what nobody has.
+        // A task that is being paged out would take unassigned frames.
         let left = match self.is_evicting() {
             true => 0,
             false => share::unassigned(total, &holders, given),
@@ -633,16 +633,16 @@ impl Member {
         self.record.is_some()
     }
 
-    /// Learns what the process may use: its engine may have changed that, by taking what nobody
-    /// has, or by handing a part to a forked child.
+    /// Learns what the process may use: its engine may have changed that, by taking unassigned
+    /// frames, or by handing a part to a forked child.
     fn look_up_given(&mut self, shared: &Shared) {
         if let Some(index) = self.record.or(self.hello.record) {
             self.given = shared.process(index).budget().into();
         }
     }
 
-    /// Tells the engine that it may use so many frames. False if it changes that at this moment,
-    /// and nothing has been said.
+    /// Sets the engine's budget to `frames`. False if the engine changes it at this moment, and
+    /// nothing has been set.
     fn give(&mut self, process: &Process<'_>, frames: u64) -> bool {
         if self.given == frames {
             return true;
@@ -713,7 +713,7 @@ mod tests {
         assert!(!swap.is_preallocated || blocks() >= BYTES);
         assert!(!tree.has_members());
         tree.close();
-        assert_eq!(blocks(), 0, "somebody still has it open");
+        assert_eq!(blocks(), 0, "it is still open");
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Witness {
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        // It may have been ended by somebody else.
+        // It may have been ended from outside.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,5 +1,6 @@
 //! `field-words`: a documentation comment begins with a noun or a verb in the third person, so that
-//! its subject comes first. It does not begin with a question word.
+//! its subject comes first. It does not begin with a question word, nor with dots: it is read
+//! without the comment before it.
 
 use crate::finding::Finding;
 use crate::tree::Tree;
@@ -20,8 +21,12 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
             _ => continue,
         };
         findings.extend(openings.into_iter().filter_map(|(line, opening)| {
-            let word = first_word(opening);
-            QUESTIONS.contains(&word).then(|| {
+            let word = match opening.trim_start() {
+                dots if dots.starts_with("...") || dots.starts_with('…') => "...",
+                text => first_word(text),
+            };
+            let is_refused = word == "..." || QUESTIONS.contains(&word);
+            is_refused.then(|| {
                 let remedy = "begin with a noun or a verb: `The …`, `Returns …`, `True if …`";
                 Finding::new(path, line, format!("begins with `{word}`; {remedy}"))
             })
@@ -76,6 +81,7 @@ mod tests {
         let text =
             "//! What a file is for.\n\n    /// Whether it is.\n    /// How it is.\nfn a() {}\n";
         assert_eq!(lines("crates/a/src/b.rs", text), [1, 3]);
+        assert_eq!(lines("crates/a/src/b.rs", "/// ... and more.\n"), [1]);
         let text = "/// Returns true if it is.\n/// Where not, false.\n\n//// How\n// What\n";
         assert_eq!(lines("crates/a/src/b.rs", text), [0; 0]);
         assert_eq!(

@@ -3,11 +3,11 @@
 //! Each rule is a function from the [`Tree`] to findings, in a file of its own: [`layers`] (which
 //! crate may see which), [`safety`] (where `unsafe` may stand), [`sizes`] (files, functions,
 //! lines), [`names`] (words that say nothing), [`core`](mod@core) (what may not enter it),
-//! [`places`] (what nobody names, and what too many do), [`outputs`] (where the command opens files
+//! [`places`] (unused names, and names used too often), [`outputs`] (where the command opens files
 //! for its user), [`cycles`] (files that import each other in circles), [`comments`] (how
 //! documentation begins), [`links`] (where links of pages lead), [`documents`] (how long decisions
-//! are, and plain words), [`dependencies`] (what nothing uses) and [`versions`] (the oldest
-//! compiler). `make check` runs them all, and so does a test.
+//! are), [`words`] (phrases in documents, messages and comments), [`dependencies`] (what nothing
+//! uses) and [`versions`] (the oldest compiler). `make check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
@@ -30,6 +30,7 @@ pub mod sizes;
 pub mod source;
 pub mod tree;
 pub mod versions;
+pub mod words;
 
 pub use finding::Finding;
 pub use tree::Tree;
@@ -50,6 +51,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         documents::check,
         dependencies::check,
         versions::check,
+        words::check,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();

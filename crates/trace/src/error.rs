@@ -20,7 +20,7 @@ pub struct Error {
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// So many bytes from its beginning.
+    /// This many bytes from its beginning.
     Byte(u64),
     /// A line, counted from 1.
     Line(u64),

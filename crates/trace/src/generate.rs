@@ -25,22 +25,22 @@ pub enum Pattern {
     Sequential,
     /// The same, backward; the last page is 0.
     Reverse,
-    /// So many pages in order, over and over.
+    /// Pages in order, over and over.
     Loop {
         /// The number of pages; at least 1.
         pages: u64,
     },
-    /// So many pages forward and backward, over and over; the ends twice in a row.
+    /// Pages forward and backward, over and over; the ends twice in a row.
     Sweep {
         /// The number of pages; at least 1.
         pages: u64,
     },
-    /// So many pages, each as likely as the other.
+    /// Pages, each as likely as the other.
     Random {
         /// The number of pages; at least 1.
         pages: u64,
     },
-    /// So many pages by Zipf's law, in shuffled order: the page of rank r is r^-exponent times as
+    /// Pages by Zipf's law, in shuffled order: the page of rank r is r^-exponent times as
     /// likely as the first.
     Zipf {
         /// The number of pages; at least 1, at most [`ZIPF_PAGES_MAX`].
@@ -48,7 +48,7 @@ pub enum Pattern {
         /// The exponent, in thousandths.
         exponent_thousandths: u32,
     },
-    /// So many pages, low numbers more likely: the likelihood falls in a nearly straight line on a
+    /// Pages, low numbers more likely: the likelihood falls in a nearly straight line on a
     /// logarithmic scale of numbers.
     Skewed {
         /// The number of pages; at least 1.

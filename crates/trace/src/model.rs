@@ -64,11 +64,11 @@ pub enum Speed {
 pub enum Granularity {
     /// Every change of page: exact for every policy (repeats of the page before cannot miss).
     Exact,
-    /// One record per page, per kind of access, in each quantum of so many time units. Working
+    /// One record per page, per kind of access, in each quantum of this many time units. Working
     /// sets and stack distances are exact to one quantum.
     Quantum(u64),
-    /// Pages touched in each window of so many nanoseconds, found by sampling. In a header, of the
-    /// first window; [`Event::Windows`] tells of others.
+    /// Pages touched in each window of this many nanoseconds, found by sampling. In a header, of
+    /// the first window; [`Event::Windows`] has the others.
     Window(u64),
     /// The same, as an estimate: some pages of each region were watched, and the others are taken
     /// to be like them.
@@ -488,7 +488,7 @@ pub enum Event {
     /// A visit begins: all pages of the records up to the process's next such event are wanted at
     /// once, in no order, and each once. In traces of caches, where a page is an object.
     Visit,
-    /// An object of a cache has so many bytes. Stands before the first record of it, once.
+    /// The size of an object of a cache, in bytes. Comes before its first record, once.
     Size {
         /// The page that stands for the object.
         page: u64,
@@ -521,7 +521,7 @@ impl Event {
         )
     }
 
-    /// The bytes of a file that it tells of, if it tells of any.
+    /// The bytes of a file that it is about, if any.
     pub fn copied(&self) -> Option<Copied<'_>> {
         match self {
             Event::FileRead {

@@ -40,8 +40,8 @@ impl PageSet {
 }
 
 /// A hash of one number: a product whose high half is mixed into the low one. The standard one,
-/// which withstands numbers chosen to collide, takes several times as long; such numbers could
-/// only waste the time of whoever reads them.
+/// which withstands numbers chosen to collide, takes several times as long; such numbers could only
+/// waste the reader's time.
 #[derive(Default)]
 struct Mixer(u64);
 

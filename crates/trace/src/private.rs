@@ -1,8 +1,8 @@
 //! The part of a program's memory that a live engine manages: private anonymous memory.
 //!
-//! Recorded are all references: to code, stacks, files, shared memory. [`PrivateMemory`] takes
-//! away what is none of an engine's business, so that what is left can be set beside a live run. It
-//! goes by the rules of `tidemark run`: the small zeroed data at the end of a loaded file and the
+//! Recorded are all references: to code, stacks, files, shared memory. [`PrivateMemory`] takes away
+//! what is none of an engine's business, so that what is left can be set beside a live run. It
+//! follows the rules of `tidemark run`: the small zeroed data at the end of a loaded file and the
 //! stacks of threads, known by the guard below them, are left out.
 //!
 //! # Invariants
@@ -21,7 +21,7 @@ const FILE_TAIL_BYTES: u64 = 4 << 20;
 const GUARD_BYTES_MAX: u64 = 64 << 10;
 /// In step, mappings are managed from this size on: as in the live engine.
 pub const LARGE_BYTES_LEAST: u64 = 4 << 20;
-/// An engine is told of mappings from this size on, and finds others.
+/// An engine learns of mappings from this size on, and finds others.
 const TOLD_BYTES_LEAST: u64 = 128 << 10;
 /// The name of a mapping that the C library makes in place of more heap. Where recordings are
 /// made a heap may grow to 8 MiB (Valgrind's `brk`), and a live one goes on.
@@ -34,9 +34,9 @@ const RECENT: usize = 1 << 12;
 pub enum Extent {
     /// All of it.
     All,
-    /// Memory mapped in pieces of at least 4 MiB. It is what there is in step, where time is
-    /// counted in faults and nobody waits for the world: an engine learns of such pieces before
-    /// their first touch, and can do without finding the others.
+    /// Memory mapped in pieces of at least 4 MiB. It is all managed memory in step, where time is
+    /// counted in faults: an engine learns of such pieces before their first touch, and can do
+    /// without finding the others.
     Large,
 }
 
@@ -347,7 +347,7 @@ impl Process {
         Some(Event::Unmap { start, pages })
     }
 
-    /// The first that is said of a heap nobody mapped is where it begins.
+    /// The first report about an unmapped heap is its beginning.
     fn set_break(&mut self, end: u64, extent: Extent) -> Option<Event> {
         self.is_refused = self.heap.is_some_and(|(_, before)| before == end);
         let (start, before) = self.heap.unwrap_or((end, end));

@@ -84,11 +84,11 @@ pub struct ProcessSummary {
 /// The bytes that went to and from files by system calls, and so not through mappings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileCounts {
-    /// The number of events that tell of reads; one may be of several calls.
+    /// The number of events of reads; one may be of several calls.
     pub reads: u64,
     /// The bytes read.
     pub bytes_read: u64,
-    /// The number of events that tell of writes.
+    /// The number of events of writes.
     pub writes: u64,
     /// The bytes written.
     pub bytes_written: u64,
@@ -167,7 +167,7 @@ struct Account {
     names: HashMap<String, u32>,
     /// The mappings' names, in the order of first use.
     uses: Vec<Use>,
-    /// The number of the name that was looked up last.
+    /// The index in `uses` of the last looked-up name, which the next look-up tries first.
     name_last: usize,
 }
 
@@ -178,8 +178,7 @@ struct Use {
     pages: PageSet,
 }
 
-/// Pages used last, whoever used them: one table for all processes, since a small trace may have
-/// many of them.
+/// Pages used last: one table for all processes, since a small trace may have many of them.
 struct Recent {
     slots: Vec<Used>,
 }
@@ -463,8 +462,7 @@ impl Recent {
     }
 }
 
-/// The parent whose mappings a process that starts in `block` has, if they are no more than so
-/// many.
+/// The parent whose mappings a process that starts in `block` has, if they are not too many.
 fn find_parent<'a>(
     accounts: &'a [Account],
     block: &Block,

@@ -28,7 +28,7 @@ pub type Ask<'a> = &'a mut dyn FnMut(&Request) -> Result<Reply, Refusal>;
 /// have been drawn before. It doubles each time, up to the interval.
 const MAP_PAUSE: Duration = Duration::from_millis(50);
 
-/// Shows the run until somebody quits. The screen is drawn anew at each `interval`.
+/// Shows the run until the user quits. The screen is drawn anew at each `interval`.
 ///
 /// # Errors
 /// There is no terminal, or the run is over.
@@ -72,7 +72,7 @@ pub fn show(ask: Ask<'_>, interval: Duration) -> Result<(), Refusal> {
     }
 }
 
-/// The map of the chosen task, asked for as long as somebody sees it.
+/// The map of the chosen task, asked for as long as it is shown.
 #[derive(Default)]
 struct Look {
     map: Option<MemoryMap>,

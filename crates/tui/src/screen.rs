@@ -322,7 +322,7 @@ fn tone(task: &Task, is_chosen: bool) -> Tone {
     }
 }
 
-/// A gauge of so many characters, and what brackets take.
+/// A gauge of `width` characters, and its brackets.
 fn gauge(used: u64, whole: u64, width: usize) -> String {
     let filled = u128::from(used.min(whole)) * width as u128 / u128::from(whole.max(1));
     let filled = filled as usize;

@@ -9,11 +9,11 @@ use crate::keys::Key;
 
 /// The lines of the screen that are neither tasks nor the map.
 pub const OTHER_ROWS: usize = 6;
-/// From so many rows on there is room for a map ...
+/// From this many rows on there is room for a map.
 const MAP_FROM: usize = 20;
-/// ... which has this part of them, a line about it included, ...
+/// The part of the rows that the map has, a line about it included.
 const MAP_PART: usize = 6;
-/// ... and no more than this.
+/// The most rows of the map.
 const MAP_MOST: usize = 9;
 
 /// The order of tasks.
@@ -134,7 +134,7 @@ impl View {
         tasks
     }
 
-    /// Has the task that is chosen be there and be seen, on a screen of so many `rows`.
+    /// Makes the chosen task exist and be visible, on a screen of `rows`.
     pub fn settle(&mut self, state: &RunState, rows: usize) {
         self.rows = self.task_rows(rows);
         let tasks = self.tasks(state);
@@ -147,7 +147,7 @@ impl View {
         self.skipped = self.skipped.min(tasks.len().saturating_sub(self.rows));
     }
 
-    /// The number of lines that the map has on a screen of so many `rows`.
+    /// The number of lines that the map has on a screen of `rows`.
     pub fn map_rows(&self, rows: usize) -> usize {
         match self.has_map && rows >= MAP_FROM {
             true => (rows / MAP_PART).min(MAP_MOST),

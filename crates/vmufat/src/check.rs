@@ -55,12 +55,12 @@ pub enum Finding {
     },
     /// A file has no name.
     Nameless {
-        /// Its record.
+        /// The number of the file's directory record.
         slot: usize,
     },
     /// A file is not in the blocks that its record promises.
     Chain {
-        /// Its record.
+        /// The number of the file's directory record.
         slot: usize,
         /// Its name.
         name: Name,
@@ -98,7 +98,7 @@ pub enum Fault {
         /// The other file's record.
         with: usize,
     },
-    /// It ends, but not after so many blocks as its record says.
+    /// It ends, but not after as many blocks as its record says.
     Length {
         /// The record's number of blocks.
         recorded: u16,
@@ -236,7 +236,7 @@ impl Owners {
         }
     }
 
-    /// The blocks in use that nobody has.
+    /// The blocks in use that no file has.
     fn find_lost(&self, table: &Table) -> Vec<u16> {
         let blocks = (0..).zip(&self.slots);
         let lost = blocks

@@ -11,7 +11,7 @@ use crate::name::Name;
 pub enum Error<E> {
     /// The device failed.
     Device(E),
-    /// No volume has so many blocks.
+    /// No volume has this many blocks.
     Size {
         /// The blocks of the device.
         blocks: u32,

@@ -17,7 +17,7 @@ impl Image {
     /// The bytes of the largest image.
     pub const BYTES_MAX: usize = BLOCKS_MAX as usize * BLOCK_BYTES;
 
-    /// An image of so many blocks of zeros, if a volume can have as many.
+    /// An image of `blocks` of zeros, if a volume can have as many.
     pub fn zeroed(blocks: u32) -> Option<Image> {
         let is_possible = (BLOCKS_MIN..=BLOCKS_MAX).contains(&blocks);
         is_possible.then(|| Image {

@@ -58,7 +58,7 @@ pub struct Layout {
 pub struct Flaw {
     /// The field's name.
     pub field: &'static str,
-    /// Its value.
+    /// The value of the field.
     pub value: u16,
     /// The least it may say.
     pub least: u16,
@@ -67,7 +67,7 @@ pub struct Flaw {
 }
 
 impl Layout {
-    /// The layout of a new volume of so many blocks, if there can be one: that of a card for 256
+    /// The layout of a new volume of `blocks`, if there can be one: that of a card for 256
     /// blocks, with a directory in proportion and no hidden area for more.
     pub fn new(blocks: u32) -> Option<Layout> {
         if !(BLOCKS_MIN..=BLOCKS_MAX).contains(&blocks) {
@@ -215,7 +215,7 @@ impl Layout {
         root.starts_with(&MAGIC)
     }
 
-    /// Reads the layout of a volume of so many blocks from its root block.
+    /// Reads the layout of a volume of `blocks` from its root block.
     pub(crate) fn parse(root: &Block, blocks: u32) -> Result<Layout, Flaw> {
         let word = |at: usize| u16::from_le_bytes([root[at], root[at + 1]]);
         let checked = |field, at, least, most| match word(at) {

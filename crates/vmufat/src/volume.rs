@@ -11,8 +11,8 @@
 //!   gap hides the files behind it from readers that stop at one; then it is removed where it was;
 //!   then the blocks are freed.
 //!
-//! The device is settled between these steps. Only a record that is there twice and blocks that
-//! nobody has can be left behind.
+//! The device is settled between these steps. Only a record that is there twice and blocks without
+//! a file can be left behind.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -62,7 +62,7 @@ pub struct NewFile {
 
 /// The record and blocks for a file that is to be written.
 struct Plan {
-    /// The record it gets.
+    /// The number of the directory record for the file.
     slot: usize,
     /// The blocks it gets, in order.
     blocks: Vec<u16>,
@@ -398,7 +398,7 @@ impl Contents {
         })
     }
 
-    /// Decides where a file of so many bytes goes.
+    /// Decides where a file of `bytes` goes.
     fn plan<E>(&self, file: &NewFile, bytes: usize) -> Result<Plan, Error<E>> {
         let needed = bytes.div_ceil(BLOCK_BYTES).max(1);
         let limit = self.layout.user_blocks();

@@ -16,7 +16,7 @@ impl Frames {
     /// Takes over the physical addresses of `area`.
     ///
     /// # Safety
-    /// The area is mapped for writing, begins a page, and belongs to nobody else.
+    /// The area is mapped for writing, begins a page, and has no other owner.
     pub(super) unsafe fn new(area: Range<u64>) -> Frames {
         Frames {
             base: area.start,

@@ -31,11 +31,11 @@ const CALL_BYTES: usize = 4 << 20;
 /// The purpose for which the heap is to have room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
-    /// To serve a fault. Without that room a program has to end.
+    /// Memory to serve a fault. Without it a program has to end.
     Fault,
     /// To do a call that has the kernel keep more than before: files, regions, processes.
     Call,
-    /// To keep so many bytes of a file.
+    /// To keep this many bytes of a file.
     Contents(usize),
 }
 
@@ -77,7 +77,7 @@ static HEAP: Heap = Heap(UnsafeCell::new(Blocks {
 /// Gives the heap its memory, which begins a page.
 ///
 /// # Safety
-/// The addresses are mapped for writing, and nobody else uses them from now on.
+/// The addresses are mapped for writing, and no other code uses them from now on.
 pub(super) unsafe fn start(from: usize, end: usize) {
     let units = (end - from) / (UNIT + 1);
     let end = from + units * UNIT;
@@ -132,7 +132,7 @@ fn size_of(layout: Layout) -> usize {
 }
 
 impl Blocks {
-    /// Returns true if a block of so many bytes, rounded up to a power of two, is free.
+    /// Returns true if a block of `bytes`, rounded up to a power of two, is free.
     fn has_free(&self, bytes: usize) -> bool {
         let size = bytes.next_power_of_two().trailing_zeros() as usize;
         self.free[size..].iter().any(|block| !block.is_null())
@@ -141,7 +141,7 @@ impl Blocks {
     /// Puts a free block into the list of its size.
     ///
     /// # Safety
-    /// The block is nobody's.
+    /// The block has no owner.
     unsafe fn put(&mut self, at: usize, size: usize) {
         let block = (self.start + at) as *mut Links;
         let behind = self.free[size];

@@ -12,7 +12,7 @@ const SECOND: (u16, u16) = (0xa0, 0xa1);
 /// The line by which the second controller reports to the first.
 const CASCADE: u32 = 2;
 
-/// The processor's own controller.
+/// The address of the processor's local interrupt controller.
 const LOCAL: u64 = 0xfee0_0000;
 /// Its register that turns it on, and the one for the line from the other controllers, with what
 /// they are set to: on; and as if that line led to the processor.

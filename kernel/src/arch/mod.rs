@@ -88,7 +88,7 @@ fn divide(memory_end: u64, frames: u32) -> Board {
     };
     interrupts::start(1 | 1 << volume.line() | 1 << swap.line());
     Board {
-        // SAFETY: the end of memory, mapped by the table just made, and nobody else's.
+        // SAFETY: the end of memory, mapped by the table just made, and without another owner.
         frames: unsafe { Frames::new(base..memory_end) },
         kernel,
         volume,

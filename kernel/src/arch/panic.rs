@@ -117,7 +117,7 @@ fn print_callers(mut frame: u64) {
         if target < KERNEL_BASE {
             return;
         }
-        // The call stands in front of it, perhaps at the very end of its function.
+        // The call is in front of it, perhaps at the very end of its function.
         print_place(target, target - 1);
         frame = caller;
     }

@@ -1,4 +1,4 @@
-//! Segments, the task state and the table of interrupts: what the processor is told once.
+//! Segments, the task state and the table of interrupts: what the processor is given once.
 
 use core::arch::asm;
 use core::cell::UnsafeCell;
@@ -62,7 +62,7 @@ static TABLES: Shared = Shared(UnsafeCell::new(Tables {
 
 /// Fills the tables and has the processor use them.
 pub fn load() {
-    // SAFETY: called once, at the start, with interrupts off: nobody else looks at the tables.
+    // SAFETY: called once, at the start, with interrupts off: no other code looks at the tables.
     let tables = unsafe { &mut *TABLES.0.get() };
     fill_task(tables);
     fill_segments(tables);

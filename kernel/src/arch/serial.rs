@@ -33,7 +33,7 @@ pub fn log(text: fmt::Arguments<'_>) {
     let _ = fmt::Write::write_fmt(&mut ToFile(LOG), text);
 }
 
-/// Writes to what is told of the run.
+/// Writes to the text about the run.
 pub fn report(text: fmt::Arguments<'_>) {
     // The port takes everything.
     let _ = fmt::Write::write_fmt(&mut ToFile(REPORT), text);

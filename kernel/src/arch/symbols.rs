@@ -14,7 +14,7 @@ unsafe extern "C" {
 pub fn find(address: u64) -> Option<(&'static str, u64)> {
     let start = &raw const kernel_symbols;
     let bytes = &raw const kernel_symbols_end as usize - start as usize;
-    // SAFETY: the linker has set both around a part of the image, which nobody writes to.
+    // SAFETY: the linker has set both around a part of the image, which is not written to.
     let table = unsafe { slice::from_raw_parts(start, bytes) };
     let end = table.iter().position(|&byte| byte == 0)?;
     let text = core::str::from_utf8(&table[..end]).ok()?;

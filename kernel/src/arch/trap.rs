@@ -93,7 +93,7 @@ pub enum Trap {
     },
     /// It did what a program may not do.
     Exception {
-        /// The processor's number of it.
+        /// The processor's number of the exception.
         vector: u64,
         /// The processor's error code.
         error: u64,
@@ -166,8 +166,8 @@ pub fn run(registers: &mut Registers, vectors: &mut VectorRegisters) -> Trap {
     registers.ss = super::segments::USER_STACK;
     // Those that a program may have set, and interrupts on: nothing else.
     registers.flags = (registers.flags & 0x0000_0dd5) | FLAGS_USER;
-    // SAFETY: interrupts are off and there is one processor, so nobody else uses the exchange; the
-    // assembly keeps every register that a function must keep, and the program can't reach the
+    // SAFETY: interrupts are off and there is one processor, so no other code uses the exchange;
+    // the assembly keeps every register that a function must keep, and the program can't reach the
     // kernel's memory.
     unsafe {
         *trap_exchange.registers.get() = *registers;
@@ -288,7 +288,7 @@ trap_system_call:
 trap_any:
     testb $3, 24(%rsp)
     jz 2f
-    /* From user mode: the stack pointer stands in the exchange. */
+    /* From user mode: the stack pointer is in the exchange. */
 1:  push_all
     cld
     fxsave trap_exchange + 176(%rip)

@@ -19,7 +19,8 @@ use super::paging::{DEVICES, PAGE_BYTES, Page};
 pub const SECTOR_BYTES: u64 = 512;
 /// The most requests under way at one time.
 pub const REQUESTS_MAX: usize = 64;
-/// The first transport, how far the next is, and the line of the first.
+/// The address of the first virtio transport, the distance to the next, and the interrupt line of
+/// the first.
 const TRANSPORTS: u64 = 0xfeb0_0000;
 const TRANSPORT_BYTES: u64 = 0x200;
 const FIRST_LINE: u32 = 5;
@@ -96,7 +97,7 @@ impl Piece {
 
 /// A request that is over.
 pub struct Finished {
-    /// The tag given when it was started.
+    /// The tag that the caller gave it at its start.
     pub tag: u64,
     /// True if all bytes were moved.
     pub is_done: bool,
@@ -128,7 +129,7 @@ struct Queue {
     offered_count: u16,
     offered: [u16; REQUESTS_MAX],
     offered_event: u16,
-    /// The padding by which the part that the device writes is aligned to four bytes.
+    /// Unused; aligns the part that the device writes to four bytes.
     padding: u16,
     used_flags: u16,
     used_count: u16,

@@ -1,6 +1,6 @@
-//! `tidemark bench`: our workloads side by side with what the kernel offers.
+//! `tidemark bench`: measures workloads beside the kernel's own swap.
 //!
-//! [`tidemark_hostbench`] measures, and makes tables of what came out. A [`suite`] runs many
+//! [`tidemark_hostbench`] measures, and makes tables of the results. A [`suite`] runs many
 //! benchmarks and checks claims about them, or programs in shares of their own memory.
 
 mod page_in;
@@ -34,8 +34,8 @@ use self::subject::Subject;
 /// Measures workloads in limited memory, against the kernel's own swap
 ///
 /// Every contender runs the same program, in turn, several rounds; the table shows medians.
-/// `kernel-swap` and `mmap` need root: they hold the program to the memory with a control group,
-/// and put back whatever they change on the host.
+/// `kernel-swap` and `mmap` need root: they limit the program with a control group, and restore
+/// every setting of the host that they change.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Exit status: 0 if every run under Tidemark ended, all contenders had the same \
@@ -71,16 +71,16 @@ pub struct Arguments {
     /// The systems to measure against
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     against: Vec<Rival>,
-    /// Policies, each a contender of its own; without it the default one
+    /// The policies, one contender each [default: that of `tidemark run`]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     policy: Vec<String>,
-    /// Load controls, each a contender of its own beside the default: for several processes
+    /// For several processes: load controls, one contender each beside the default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     load_control: Vec<String>,
-    /// Divisions of memory, each a contender of its own beside the usual one: for several processes
+    /// For several processes: divisions of memory, one contender each beside the default
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     division: Vec<String>,
-    /// Run ours also with the faulting thread serving its own faults
+    /// Also run Tidemark with --in-thread
     #[arg(long)]
     in_thread: bool,
     /// Measure only what `--against` names
@@ -90,7 +90,7 @@ pub struct Arguments {
         conflicts_with_all = ["policy", "load_control", "division", "in_thread"]
     )]
     rivals_only: bool,
-    /// The longest time that one run may take; a contender that takes longer is given up
+    /// The longest time of one run; a contender that takes longer is dropped
     #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     limit: u64,
     /// The folder for swap files and scratch files, on the disk to measure
@@ -99,29 +99,29 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Of `thrash`: the working sets of all tasks, as multiples of the memory
+    /// For `thrash`: the working sets of all tasks together, as multiples of the memory
     #[arg(long, value_name = "TIMES", value_delimiter = ',')]
     loads: Vec<f64>,
-    /// Of `thrash`: draw the curve into this file, as PNG
+    /// For `thrash`: draw the curve into this file, as PNG
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
-    /// Run the cases of FILE and check their claims, or its programs
+    /// Run the cases of FILE and check their claims, or run its programs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "memory", "size"])]
     suite: Option<PathBuf>,
-    /// Of a suite, run only what has TEXT in its name; several with commas between
+    /// For a suite: run only entries with TEXT in their names; several, with commas between
     #[arg(long, value_name = "TEXT", requires = "suite", value_delimiter = ',')]
     only: Vec<String>,
-    /// Of programs: the memory, in percent of what each takes by itself
+    /// For programs: the memory, in percent of what each takes by itself
     #[arg(long, value_name = "PERCENT", value_delimiter = ',')]
     shares: Vec<u32>,
-    /// Of programs: the systems that run them: `native`, `tidemark`, `tidemark:OPTIONS`,
+    /// For programs: the systems that run them: `native`, `tidemark`, `tidemark:OPTIONS`,
     /// `tidemark@COMMAND:OPTIONS`, `kernel-swap`, `kernel-swap:PAGE-CLUSTER`, `zswap`, `zram`
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     contenders: Vec<String>,
-    /// Of programs: an option for every `tidemark run`
+    /// For programs: an option for every `tidemark run`
     #[arg(long = "run-option", value_name = "OPTION", allow_hyphen_values = true)]
     run_options: Vec<String>,
-    /// Of programs: leave the page cache as the run before left it
+    /// For programs: do not empty the page cache before each run
     #[arg(long)]
     warm: bool,
     /// Write the record of a suite into the folder PATH
@@ -237,7 +237,7 @@ fn run_suite(
     suite::run_programs(path, &text, (&options, &choice), &forms, interrupt)
 }
 
-/// Refuses options that are for something else than what is to be measured.
+/// Refuses options that the measurement does not have.
 fn refuse_options_of_others(arguments: &Arguments) -> Result<(), Refusal> {
     let is_suite = arguments.suite.is_some() || arguments.workload == Some(Subject::Build);
     if !is_suite {

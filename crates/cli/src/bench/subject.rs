@@ -1,4 +1,4 @@
-//! The things that can be measured by name: the workloads, and those that are more than one.
+//! The subjects of `tidemark bench`: single workloads, and series of them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! A suite: its cases or programs, what was asked for beside them, and a dated record.
+//! A suite: its cases or programs, the options for it, and a dated record.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,4 +1,5 @@
-//! `tidemark bench thrash`: more and more tasks in the same memory, and what they do in a second.
+//! `tidemark bench thrash`: the thrashing curve, page accesses per second of more and more tasks in
+//! the same memory.
 
 use std::path::PathBuf;
 

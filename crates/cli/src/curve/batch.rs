@@ -1,4 +1,4 @@
-//! `tidemark curve --batch`: misses of caches of which visits want several objects at once.
+//! `tidemark curve --batch`: misses of caches whose visits need several objects at once.
 
 use tidemark_lab::amounts::parse_rooms;
 use tidemark_lab::analysis::visits::NoVisits;

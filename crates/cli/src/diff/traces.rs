@@ -79,7 +79,7 @@ impl Side {
         self.source.read(opened, wanted, remedy, progress)
     }
 
-    /// The portrait, in those of the sizes that the trace can tell of.
+    /// The portrait, in those of the sizes that the trace can show.
     fn portray(
         &self,
         study: &Study,

@@ -74,7 +74,7 @@ const EXTENSIONS: [(&str, Format); 18] = [
     ("champsimtrace", Format::ChampSim),
 ];
 
-/// The lines at the beginning of a file by which its format is told.
+/// The lines at the beginning of a file that show its format.
 const LINES_TRIED: usize = 40;
 
 /// The account of an import.
@@ -127,7 +127,7 @@ impl Format {
         Ok(known.map(|(_, format)| *format))
     }
 
-    /// The format of a file that has a mark at its beginning, or that no name tells.
+    /// The format of a file by its first bytes, where its name does not show it.
     fn of_start(start: &[u8]) -> Option<Format> {
         let known = foreign::find_marked(start).or_else(|| {
             let likely = foreign::find_likely(start)?;
@@ -167,7 +167,7 @@ impl Format {
             delimiter: b',',
             is_hexadecimal: false,
             page_bytes: 4096,
-            // A unit that is missing is told when it is imported.
+            // A missing unit is reported at the import.
             time: csv::Clock::None,
             columns: vec![],
         };

@@ -34,9 +34,9 @@ use super::{Arguments, Sample, Timing};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
 
-/// The first window where none is asked for, ...
+/// The first window where none is asked for.
 const WINDOW_NS: u64 = 100_000_000;
-/// ... and the longest.
+/// The longest window.
 const WINDOW_NS_MOST: u64 = 3_600_000_000_000;
 /// The least room where none is asked for.
 const ROOM_BYTES: u64 = 1 << 30;
@@ -157,8 +157,8 @@ fn notes(plan: &Plan, tally: Tally) -> Vec<String> {
     notes
 }
 
-/// The windows that are asked for. Of regions so many pages are watched as windows of one length
-/// pay for.
+/// The windows that are asked for. By regions, windows have one length, and the number of watched
+/// pages adapts.
 fn find_windows(arguments: &Arguments) -> Result<Windows, Refusal> {
     let asked = match arguments.window.as_deref() {
         None | Some("auto") => None,

@@ -1,4 +1,4 @@
-//! The trace of a recording: where it goes, and where the one before it has gone.
+//! The file of a recording's trace, and the older trace that it replaces.
 
 use std::path::{Path, PathBuf};
 

@@ -22,9 +22,9 @@ use super::{Arguments, Malloc, runtimes};
 use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
 
-/// The policy of runs that name none, where pages go to the swap file alone, ...
+/// The policy of runs that name none, where pages go to the swap file alone.
 pub const POLICY_DEFAULT: &str = "tidemark";
-/// ... and where they go to compressed memory first.
+/// The default policy of runs with compressed memory.
 pub const POLICY_COMPRESSED: &str = "mach86";
 
 /// Everything a run needs.

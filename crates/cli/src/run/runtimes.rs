@@ -6,8 +6,8 @@ use std::ffi::OsString;
 /// Of managed memory a heap is left this part, of four: the rest is for what else a process has.
 const HEAP_QUARTERS: u64 = 3;
 
-/// The variables for a budget of `memory_bytes`, where `variable` tells those that there are. What
-/// somebody has said already stays.
+/// The variables for a budget of `memory_bytes`; `variable` returns the present ones. Settings that
+/// are there stay.
 pub fn hints(
     memory_bytes: u64,
     variable: impl Fn(&str) -> Option<String>,

@@ -1,5 +1,5 @@
-//! The plan of a sweep: the rows that are asked for, those that are there, and the parts that count
-//! the others.
+//! The plan of a sweep: the rows that are asked for, those that the table already has, and the work
+//! for the others.
 
 use tidemark_lab::amounts;
 use tidemark_lab::names::find_policy;

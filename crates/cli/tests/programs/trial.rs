@@ -14,7 +14,7 @@ use super::scratch::{Scratch, files_below};
 /// The shares of its native peak that a program of full size runs in, in percent, unless
 /// `TIDEMARK_ACCEPTANCE_SHARES=50,25` names others ...
 const SHARES: &str = "100,50,25";
-/// ... and a small one, where all of it pages next to nothing.
+/// The shares of a small program, which pages next to nothing at full size.
 const SHARES_SMALL: &str = "50,25";
 /// The least budget that is tried: below it, one system call's buffers and a few clusters fill it.
 const LEAST_BYTES: u64 = 4 << 20;

@@ -5,12 +5,12 @@
 //! the highest entry that was ever written. What lies above reads as the blank entry. Nothing is
 //! moved when it grows, and reading costs what reading a slice costs.
 //!
-//! Where two kinds of numbers share a table, frames and behind them what stands for pages that
-//! have left, all are in one piece for as long as the frames are used first. If others come before
-//! the frames have all been used, each kind has a part that grows by itself.
+//! Where two kinds of numbers share a table, frames and behind them remembered pages, all are in
+//! one piece for as long as the frames are used first. If others come before the frames have all
+//! been used, each kind has a part that grows by itself.
 //!
 //! An access to what is in one piece is an access to a slice, and whatever else is needed is done
-//! out of its way. Who has several accesses to make asks for the slice once.
+//! out of its way. Code with several accesses asks for the slice once.
 //!
 //! # Invariants
 //! 1. All entries beyond the written part of either half are the blank one.
@@ -28,9 +28,9 @@ const STEP_BYTES: usize = 4096;
 pub struct Column<T> {
     /// All that are written, if they are in one piece.
     entries: Vec<T>,
-    /// Those of the numbers below `split`, if they are not, ...
+    /// The entries of numbers below `split`, if the table is in two parts.
     below: Vec<T>,
-    /// ... and those of the others.
+    /// The entries of numbers from `split` on, if the table is in two parts.
     behind: Vec<T>,
     blank: T,
     split: usize,

@@ -1,6 +1,6 @@
 //! Queues: doubly linked lists of small numbers over one table of links.
 //!
-//! Policies keep frames in order, and a frame stands in at most one place of that order. So one
+//! Policies keep frames in order, and a frame has at most one place in that order. So one
 //! table with an entry a frame serves all lists of a policy, and nothing is allocated after it is
 //! made. Adding, removing and moving take the same time whatever the length.
 //!
@@ -134,8 +134,8 @@ impl<List: ListNumber> Queues<List> {
         }
     }
 
-    /// Takes all that stand before `member` on its list behind the last of it, in their order, so
-    /// that `member` is the first. Takes the same time however many they are.
+    /// Rotates a list so that `member` is its first: the members before it move behind the last, in
+    /// their order. Takes constant time.
     pub fn turn_to(&mut self, member: u32) {
         match self.order(member) {
             Some(mut order) => order.turn_to(member),

@@ -2,22 +2,21 @@
 //!
 //! Pages that leave the frames go to the young end of the log, and those at its old end to the
 //! disk. A page that is brought back has a *rank*: the number of pages that left the frames after
-//! it and are still out. With so many frames more it would not have left. So the ranks of what was
-//! brought back of late tell what would have been brought back, and from where, at every division
-//! with more frames than there are (Mattson, Gecsei, Slutz and Traiger 1970: the distances of one
-//! run give the misses of all sizes). With fewer frames, what is missed besides is taken to be as
-//! much as the same number of frames more would have saved. Each division has its cost by that, and
-//! memory goes to the least, a quarter of the log in a step: where the frames become fewer, the
-//! next look tells at what cost that was.
+//! it and are still out. With that many more frames it would not have left. So the ranks of
+//! recently returned pages show which pages would have come back, and from where, at every division
+//! with more frames (Mattson, Gecsei, Slutz and Traiger 1970: the distances of one run give the
+//! misses of all sizes). With fewer frames, as many pages more are assumed to be missed as the same
+//! number of additional frames would save. So each division has a cost, and memory moves towards
+//! the cheapest, a quarter of the log in a step: the next period shows the cost of fewer frames.
 //!
-//! Pages that do not compress leave the frames for the disk. Their ranks are taken to be as those
-//! of the others.
+//! Pages that do not compress leave the frames for the disk. Their ranks are assumed to be like
+//! those of the others.
 
 use super::log::SEGMENT_PAGES;
 
-/// The cost of bringing a page back from compressed memory, with what follows from it, ...
+/// The cost of bringing a page back from compressed memory, with what follows from it.
 const DECOMPRESSION_NS: u64 = 25_000;
-/// ... and from disk.
+/// The cost of bringing a page back from disk.
 const READ_NS: u64 = 90_000;
 /// The cost of reading a whole segment: its bytes take as long again, and its room.
 const WHOLE_READ_NS: u64 = 270_000;
@@ -33,16 +32,16 @@ const ROOMS_LEAST: u32 = 8;
 /// The part of its size by which the log grows or shrinks in one step.
 const STEP_PART: u32 = 4;
 
-/// Compressed pages have at least this part of memory to take, ...
+/// Compressed pages have at least this part of memory to take.
 const CEDED_PART: u32 = 256;
-/// ... and at least so many pages ...
+/// The least pages by which the share of compressed pages changes.
 const CEDED_STEP_LEAST: u32 = 8;
-/// ... and no more than a round of reclaim fills.
+/// The most pages by which it changes: what a round of reclaim fills.
 const CEDED_STEP_MOST: u32 = 128;
 
-/// While memory becomes less, so many frames are given up at a time, ...
+/// While memory becomes less, this many frames are given up at a time.
 const SHRINKING_STEP: u32 = 4 * SEGMENT_PAGES;
-/// ... for which the log has so many pages.
+/// The pages that the log has for frames that are given up so.
 pub const SHRINKING_ROOM: u32 = 3 * SEGMENT_PAGES;
 
 /// The frames that the log never takes from the core, in pages. With fewer, an instruction that
@@ -73,8 +72,8 @@ pub struct Division {
     plain_reads: u32,
 }
 
-/// The pages that the core leaves to compressed ones, of those that it and they have together. The
-/// core has work with each change, so that it is told of them in steps.
+/// The pages that the core leaves to compressed ones, of those that it and they have together. Each
+/// change is work for the core, so changes are made in steps.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Ceded {
     pages: u32,
@@ -118,8 +117,8 @@ pub fn log_pages_max(budget: u32, frames: u32, held: u32, is_alone: bool) -> u32
     }
 }
 
-/// The frames that the core is told it may use, where it has `in_use` and is to come down to
-/// `frames`: a few less each time, so that the log takes them as they become free.
+/// The next limit of the core's frames, while it has `in_use` and must shrink to `frames`: a few
+/// less each time, so that the log takes them as they become free.
 pub fn next_frames(frames: u32, in_use: u32) -> u32 {
     frames.max(in_use.saturating_sub(SHRINKING_STEP))
 }
@@ -127,14 +126,14 @@ pub fn next_frames(frames: u32, in_use: u32) -> u32 {
 /// The use of reads from disk: `pages` wanted of those that came with `reads`.
 #[derive(Clone, Copy, Debug)]
 pub struct Yield {
-    /// The reads.
+    /// The number of reads from disk.
     pub reads: u32,
     /// The pages.
     pub pages: u32,
 }
 
 impl Division {
-    /// Divides `budget` pages: half of them for the log at first, if it needs so many.
+    /// Divides `budget` pages: half of them for the log at first, if it needs that many.
     pub fn new(budget: u32) -> Division {
         let mut division = Division {
             budget,
@@ -242,8 +241,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The cost of bringing back what was wanted in the period, with so many pages of memory for
-    /// the log.
+    /// The cost of the pages that were wanted in the period, with this many pages of memory for the
+    /// log.
     fn cost(&self, held: u64) -> u64 {
         let (more, fewer) = (
             self.held.saturating_sub(held),
@@ -319,7 +318,7 @@ mod tests {
         let before = division.rooms_max();
         bring(&mut division, before, 3, 16..18);
         assert!((before + 1..=before + before.div_ceil(4)).contains(&division.rooms_max()));
-        // Those that left it long ago tell of nothing within reach.
+        // Those that left it long ago need more frames than there can be.
         let before = division.rooms_max();
         bring(&mut division, before, 3, 30..32);
         assert_eq!(division.rooms_max(), before);

@@ -1,8 +1,8 @@
 //! The log of compressed pages: segments in memory and on disk, and which page lies where.
 //!
 //! Pages are found by their slots. A segment is written from its start to its end and not changed
-//! after that; it lies in a *room* of memory, on disk, or in both. Whoever moves bytes asks what to
-//! move and reports when that is done.
+//! after that; it lies in a *room* of memory, on disk, or in both. The driver moves the bytes: it
+//! asks for the next move and reports its end.
 //!
 //! # Invariants
 //! 1. A slot has one entry at most; `live` of a segment is the sum of the entries that name it.
@@ -20,7 +20,7 @@ use crate::id::SlotId;
 pub const SEGMENT_BYTES: u32 = 64 << 10;
 /// A segment in pages.
 pub const SEGMENT_PAGES: u32 = SEGMENT_BYTES / 4096;
-/// Entries begin at multiples of so many bytes.
+/// Entries begin at multiples of this many bytes.
 const ALIGNMENT: u32 = 8;
 /// Holes are filled in when they are more than this part of the memory that the log has.
 const HOLES_PART: u64 = 8;
@@ -76,16 +76,16 @@ struct Segment {
     born: u64,
     /// The number of bytes of it that are written.
     used: u32,
-    /// The number of those that are of live entries, ...
+    /// The number of those that are of live entries.
     live: u32,
-    /// ... and the number of those entries.
+    /// The number of live entries.
     count: u32,
     /// The slots whose pages were put here, in their order.
     order: Vec<SlotId>,
 }
 
-/// Something that has become free, for whoever keeps the bytes. Until it is handed over it is
-/// nobody's.
+/// A room or a place on disk that has become free, for the keeper of the bytes. Until it is handed
+/// over it has no owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Freed {
     /// Nothing lies in this room any more.
@@ -97,7 +97,7 @@ pub enum Freed {
 /// The two ends that are written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// Pages that have just left.
+    /// The end of the log for pages that have just left the frames.
     Young,
     /// Pages that were live in segments with many holes.
     Survivors,
@@ -113,9 +113,9 @@ pub struct SegmentLog<Entries> {
     rooms_made: u32,
     rooms_in_use: u32,
     open: [Option<SegmentId>; 2],
-    /// Segments in memory alone, by age, ...
+    /// Segments in memory alone, by age.
     full: BTreeSet<(u64, SegmentId)>,
-    /// ... and those that are on disk as well.
+    /// Segments in memory and on disk, by age.
     clean: BTreeSet<(u64, SegmentId)>,
     stamps: u64,
     /// Bytes in use in `full` and `clean`, and how many of them are live.
@@ -563,12 +563,12 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         self.clean.len() as u32
     }
 
-    /// The number of pages in the log, in memory or on disk, ...
+    /// The number of pages in the log, in memory or on disk.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// ... and how many of them in memory.
+    /// The number of pages in the log's memory.
     pub fn pages_in_memory(&self) -> u64 {
         self.pages_in_memory
     }

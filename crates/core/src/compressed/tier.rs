@@ -1,8 +1,7 @@
 //! The compressed tier: which pages go to the log, how one comes back, and when segments leave.
 //!
-//! A store drives it, live or simulated: it asks, moves bytes or lets time pass as it is told, and
-//! reports what is over. What the tier is not told of are the pages' contents; of them it knows
-//! their compressed sizes.
+//! A store drives it, live or simulated: it asks, moves bytes or lets time pass as answered, and
+//! reports what is over. The tier does not know the pages' contents, only their compressed sizes.
 //!
 //! Segments go to the disk whole, in space made of slots that are taken for it, and come back whole
 //! where that has paid of late. Where it has not, the blocks of one page are read alone.
@@ -40,11 +39,11 @@ const WORTH_PAGES: u32 = 3;
 const READS_COUNTED: u32 = 64;
 /// After how many it is known what they bring.
 const READS_KNOWN: u32 = 16;
-/// Of the reads of single pages one in so many is of a whole segment, to see whether that pays.
+/// One in this many reads of single pages is of a whole segment, to see whether that pays.
 const READS_TRIED: u32 = 32;
-/// After so many pages in a row that hardly compress the next ones are taken not to, ...
+/// After this many pages in a row that hardly compress, the next ones are taken not to.
 const REFUSALS_TOLD: u32 = 32;
-/// ... but for one in so many, which is tried.
+/// One in this many pages is compressed all the same, to see whether that pays again.
 const REFUSALS_TRIED: u32 = 16;
 /// The number of blocks of a segment.
 const BLOCKS: usize = SEGMENT_PAGES as usize;
@@ -97,8 +96,8 @@ pub enum Way {
     Here(Found),
     /// Its segment is under way already.
     Coming(SegmentId),
-    /// Its segment is to be read, so many bytes, to a room that is to be
-    /// [opened](Tier::open) first.
+    /// Its segment must be read, this many bytes, to a room that must be [opened](Tier::open)
+    /// first.
     Segment(SegmentId, Room, u32),
     /// Its blocks are to be read to this place.
     Single(Found, u8),
@@ -121,8 +120,8 @@ const NOT_ON_DISK: OnDisk = OnDisk {
     is_loaded: false,
 };
 
-/// The tier. `Entries` has a number for each slot, all zero at first; a `Waiter` is a page that
-/// somebody waits for.
+/// The tier. `Entries` has a number for each slot, all zero at first; a `Waiter` is a page that a
+/// program waits for.
 pub struct Tier<Entries, Waiter> {
     log: SegmentLog<Entries>,
     division: Division,
@@ -278,8 +277,8 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         self.log.note_refused(slot);
     }
 
-    /// Finds a place in memory for the page of `slot`, compressed to so many `bytes`. Nothing if
-    /// that gains too little, or there is no room.
+    /// Finds a place in memory for the page of `slot`, compressed to `bytes`. Nothing if that gains
+    /// too little, or there is no room.
     pub fn put(
         &mut self,
         slot: SlotId,
@@ -305,7 +304,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         Some((room, offset))
     }
 
-    /// Says what is to be done to have the page of `slot`, which is in the log.
+    /// Returns the next step towards the page of `slot`, which is in the log.
     pub fn seek(&mut self, slot: SlotId) -> Way {
         let found = self.log.find(slot).expect("the caller has asked");
         let segment = found.segment;

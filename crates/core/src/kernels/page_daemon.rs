@@ -11,8 +11,8 @@
 //! steps.
 //!
 //! # Invariants
-//! 1. A daemon that sleeps has no deadline; nor has one that a full store keeps from its work while
-//!    nobody waits for it.
+//! 1. A daemon that sleeps has no deadline; nor has one that a full store stops while no fault
+//!    waits for it.
 //! 2. Frames chosen in one call are at most a round of reclaim and one pass.
 //!
 //! [`Pacing`]: crate::kernels::Pacing
@@ -31,7 +31,7 @@ pub(crate) struct Daemon {
     due: Time,
     /// The last pass found nothing that may leave.
     was_fruitless: bool,
-    /// Nobody gets a frame.
+    /// No fault gets a frame.
     is_paused: bool,
     controller: Controller,
     /// The pages that the controller asked for and that are still to be given up.
@@ -46,7 +46,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// As configured, but not so many that a memory whose limit was lowered could never have them.
+    /// As configured, but never more than a memory with a lowered limit can have.
     pub(crate) fn new(config: &Config, limit: u32) -> Marks {
         let most = (limit / 2).max(config.reserve + 1);
         let high = config.free_high.min(most);
@@ -60,9 +60,9 @@ impl Marks {
 pub(crate) struct Pass {
     /// Freed, or on their way to their pagers since.
     pub(crate) gained: u32,
-    /// On their way in all, ...
+    /// The pages on their way to their pagers.
     pub(crate) laundry: u32,
-    /// ... and those of them that the daemon waits for.
+    /// The pages on their way that the daemon waits for.
     pub(crate) awaited: u32,
 }
 
@@ -96,7 +96,7 @@ impl Daemon {
         false
     }
 
-    /// Enough frames are free: the daemon sleeps, and nobody waits for it.
+    /// Enough frames are free: the daemon sleeps, and no fault waits for it.
     pub(crate) fn rest(&mut self) {
         (self.is_awake, self.is_paused) = (false, false);
     }
@@ -145,7 +145,7 @@ impl Daemon {
         Some(self.owed.min(most))
     }
 
-    /// Notes what came of giving up `pages`: so many were freed, and so many are gone or going.
+    /// Notes the outcome of giving up `pages`: how many were freed, and how many are gone or going.
     pub(crate) fn end_round(&mut self, pages: u32, freed: u32, gone: u32) {
         self.owed = match gone {
             0 => 0,

@@ -3,12 +3,12 @@
 //! FreeBSD's page daemon does not work until enough is free. Ten times a second it asks a
 //! controller how much to give up, which weighs how many frames are missing now, how many were
 //! missing for how long, and whether that grows (Robertson 2017; `subr_pidctrl.c`). Asked again
-//! within an interval it tells what to give up beyond what it has told already, as if all that is
-//! missing had been so from the interval's start.
+//! within an interval, it returns the pages to give up beyond its earlier answers, as if all
+//! missing frames had been missing from the interval's start.
 //!
 //! # Invariants
 //! 1. The integral is between 0 and its bound.
-//! 2. What was told within an interval never falls.
+//! 2. The sum of answers within an interval never falls.
 
 use crate::kernels::Gains;
 

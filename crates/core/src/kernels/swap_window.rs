@@ -69,7 +69,7 @@ impl Window {
 /// The state of reading by slots.
 pub(crate) struct BySlot {
     window: Window,
-    /// The page that each slot was last written for; empty if nobody reads so.
+    /// The page that each slot was last written for; empty if no system reads so.
     pages: Vec<Option<PageId>>,
 }
 

@@ -14,7 +14,7 @@ const STEP_NS: u64 = 50_000_000;
 /// The counts of a space over the last second.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// The oldest first.
+    /// Samples of the latest ticks, the oldest first.
     samples: VecDeque<Sample>,
     last: Sample,
 }

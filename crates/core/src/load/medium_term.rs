@@ -4,9 +4,10 @@
 //! whole. One that waits comes back, first out first in, when its set fits beside the others'. If
 //! it has waited for long, it takes the place of the one that has run longest.
 //!
-//! The swapper of VMS goes by free frames instead, those as good as free included. When few are
-//! free although sets have been trimmed, an idle program is swapped out, or else the one that has
-//! run longest; one that waits comes back when there is enough for its pages and the goal besides.
+//! The swapper of VMS uses the number of free frames instead, with those that will soon be free.
+//! When few are free although sets have been trimmed, an idle program is swapped out, or else the
+//! one that has run longest; one that waits comes back when there is enough for its pages and the
+//! goal besides.
 //!
 //! Sources: P. J. Denning, "The working set model for program behavior", CACM 11(5), 1968; "Working
 //! sets past and present", IEEE TSE 6(1), 1980, for stopping the last to come. What a program needs
@@ -82,7 +83,7 @@ const MS_NS: u64 = 1_000_000;
 
 /// The rule by which programs fit or do not.
 enum Rule {
-    /// The sum of what they need.
+    /// They fit if the sum of their working sets is less than memory.
     Sets,
     /// Free frames; in thousandths of memory.
     Free {
@@ -140,7 +141,7 @@ impl LoadControl for MediumTerm {
         let is_fresh = |changed| view.now.since_ns(changed) < self.settle_ns;
         let is_active = |&&space: &&SpaceId| is_active(view, space);
         let actives = self.running.iter().filter(is_active).count();
-        // Nobody runs: whatever fits or not, somebody must.
+        // No program runs: one must, whether it fits or not.
         if self.changed.is_some_and(is_fresh) && actives > 0 {
             return;
         }
@@ -217,7 +218,7 @@ impl MediumTerm {
         active.map(|load| u64::from(demand(load))).sum()
     }
 
-    /// Picks the space that is to go: none if nobody else would run then.
+    /// Picks the space that must leave: none if no other would run then.
     fn pick_out(&self, view: &LoadView<'_>) -> Option<SpaceId> {
         let mut actives = self.running.iter().filter(|&&space| is_active(view, space));
         let (first, last) = (actives.next(), actives.next_back());

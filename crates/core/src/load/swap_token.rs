@@ -1,14 +1,13 @@
 //! The swap token: the pages of one program are spared, so that at least one gets on.
 //!
-//! Whoever faults on a page that is away may ask for the token. The original gives it to somebody
-//! else when the holder had no such fault since the last time anybody asked, or has had the token
-//! for long; it asks every two seconds at most. The preempting one keeps a priority a program,
-//! which grows while its faults come closer to each other, and gives the token to whoever has more
-//! than the holder.
+//! A program that faults on an absent page may ask for the token. The original passes it on when
+//! the holder had no such fault since the last request, or has had the token for long; it asks
+//! every two seconds at most. The preempting one keeps a priority a program, which grows while its
+//! faults come closer to each other, and gives the token to a program with more than the holder.
 //!
 //! Sources: S. Jiang and X. Zhang, "Token-ordered LRU: an effective page replacement policy",
 //! Performance Evaluation 60, 2005; Linux 2.6.9 and 2.6.20, `mm/thrash.c`. There a page of the
-//! holder counts as referenced; here it may not leave while a page of anybody else may, which
+//! holder counts as referenced; here it may not leave while a page of another program may, which
 //! holds for policies that look at no reference bits too.
 
 use alloc::boxed::Box;

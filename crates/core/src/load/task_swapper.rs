@@ -4,8 +4,8 @@
 //! time. What is much is learnt: a share of the greatest short average ever seen. While too much is
 //! written and too little free, the largest space is stopped; when there is room, or little is
 //! written, the one that has been out longest runs again. As one that waits sends another out even
-//! when paging alone would not, nobody starves, as long as enough programs are active for one to be
-//! stopped.
+//! when paging alone would not, no program starves, as long as enough of them are active for one to
+//! be stopped.
 //!
 //! Source: OSF Mach MK6/MK7, `kern/task_swap.c`. Page-outs are counted in requests, as there:
 //! thresholds move with the size of clusters, and the greatest average never falls. The limit on
@@ -191,7 +191,7 @@ impl TaskSwapper {
         let rate = (view.page_out_requests - self.page_outs) * SCALE / seconds;
         self.page_outs = view.page_out_requests;
         let follow = |average: u64, span: u64, value: u64| ((span - 1) * average + value) / span;
-        // After so many seconds what was before no longer counts.
+        // After this many seconds earlier values no longer count.
         for _ in 0..seconds.min(16 * LONG) {
             self.free = follow(self.free, SHORT, free);
             self.short = follow(self.short, SHORT, rate);

@@ -1,5 +1,5 @@
-//! Load control over tasks that each have a memory of their own, divided from outside: processes
-//! with an engine in each, live, and the same in the lab.
+//! Load control over tasks with separate memories: processes with an engine each, live and in the
+//! lab.
 //!
 //! The load control sees each task as a space. It is asked at each interval at which memory is
 //! divided, and when a task has ended.
@@ -24,7 +24,7 @@ use crate::vm::Config;
 
 /// The time for which a task is active after it was seen to do something.
 const ACTIVE_NS: u64 = 1_000_000_000;
-/// The processor time that says nothing: what a kernel tells of it is in ticks of 10 ms.
+/// The processor time that means nothing: a kernel counts it in ticks of 10 ms.
 const IDLE_NS_MAX: u64 = 20_000_000;
 
 /// A load control, and what is known of the tasks that it decides about.
@@ -57,7 +57,7 @@ pub struct Standing {
     pub pages: u32,
     /// The processor time of its programs themselves, in nanoseconds.
     pub ran_ns: u64,
-    /// The same, with what the kernel did for them, by which it is told whether it does anything.
+    /// The same, with the kernel's time for them, which shows whether a task does anything.
     pub processor_ns: u64,
     /// The processor time that its paging has taken, in nanoseconds.
     pub paged_ns: u64,
@@ -80,10 +80,10 @@ pub struct Order {
 #[derive(Default)]
 struct Activity {
     history: History,
-    /// The processor time that it had used, and the faults that it had waited for, ...
+    /// The processor time that it had used, and the faults that it had waited for.
     processor_ns: u64,
     page_ins: u64,
-    /// ... when it last did something.
+    /// The time at which it was last active.
     active_ns: u64,
     /// The frames that it was last found to need.
     demand: u32,
@@ -94,7 +94,7 @@ struct Activity {
 
 impl TaskControl {
     /// Decides by `load`, of whose verdicts those that concern single pages of a task are passed
-    /// over. Tasks and their paging have so many processors.
+    /// over. Tasks and their paging have `processors`.
     pub fn new(load: Box<dyn LoadControl>, processors: u32) -> TaskControl {
         TaskControl {
             load,
@@ -104,7 +104,7 @@ impl TaskControl {
         }
     }
 
-    /// Learns that a task has ended, with so many pages sent away in so many requests.
+    /// Learns that a task has ended, with its page-outs in pages and in requests.
     pub fn note_end(&mut self, task: SpaceId, page_outs: u64, page_out_requests: u64) {
         if self.tasks.remove(&task).is_some() {
             self.load.space_ended(task);
@@ -124,7 +124,7 @@ impl TaskControl {
         known.map_or(0, |known| known.demand.into())
     }
 
-    /// Answers what is to happen to tasks, which are all there are, in order. They may use `frames`
+    /// Returns the verdicts about `tasks`, which are all tasks, in order. They may use `frames`
     /// together, of which `resident` are in use.
     pub fn ask(&mut self, now: Time, frames: u32, resident: u32, tasks: &[Standing]) -> Vec<Order> {
         let mut spaces: Vec<SpaceLoad> = Vec::new();

@@ -1,15 +1,16 @@
 //! Working sets: only programs whose memory fits run, and the others wait their turn.
 //!
 //! While programs that run wait longer for pages than they use a processor, some are stopped: those
-//! that came last, until what the others need fits in memory. That they wait for a processor says
-//! nothing: with more of them than processors they do so most of the time. Nobody is stopped while
-//! not even one waits for pages at a time: programs that sleep, and fetch a few pages in between,
-//! wait longer for these than they run, and hold nobody up. One that waits runs again, first in
-//! first out, when what it needs fits beside what those need that run; and when one of these has
-//! had its time slice, in its place. A slice is of processor time, and longer for one that has more
-//! pages to be brought in and out; a fourth of the time that passes counts at least. It begins when
-//! the program is resumed, or when the first other has to wait. One that waits does so for as long
-//! as a slice of its own before it takes another's place: to be brought out and in costs as much.
+//! that came last, until what the others need fits in memory. Waiting for a processor does not
+//! count: with more programs than processors they do so most of the time. No program is stopped
+//! while fewer than one on average waits for pages: programs that sleep, and fetch a few pages in
+//! between, wait longer for these than they run, and hold up no other program. One that waits runs
+//! again, first in first out, when what it needs fits beside what those need that run; and when one
+//! of these has had its time slice, in its place. A slice is of processor time, and longer for one
+//! that has more pages to be brought in and out; a fourth of the time that passes counts at least.
+//! It begins when the program is resumed, or when the first other has to wait. One that waits does
+//! so for as long as a slice of its own before it takes another's place: to be brought out and in
+//! costs as much.
 //!
 //! A program that comes to need more than little while others wait, waits behind them: it would
 //! take the memory of those whose turn it is, and be stopped when it has more to be brought out.
@@ -17,16 +18,16 @@
 //! room for as much as those need that run, on the average, or as those have needed that have
 //! ended.
 //!
-//! While programs that do nothing have memory to give, nobody is stopped whose needs fit: it is on
-//! its way.
+//! While idle programs have memory to give, no program whose needs fit is stopped: that memory is
+//! on its way.
 //!
-//! It can be that processors spend their time on paging, and programs wait for those more than
-//! for pages. So some are stopped as well while every processor is busy, for a fifth of the time or
-//! more with paging, if those that fit are enough to keep all of them busy.
+//! Processors can be busy with paging, so that programs wait for processors more than for pages. So
+//! some are also stopped while every processor is busy, for a fifth of the time or more with
+//! paging, if those that fit are enough to keep all of them busy.
 //!
 //! Programs that do not wait for pages are not stopped for lack of memory, and idle or small ones
-//! never: others may wait for what they do. What a program needs is told by the policy, where it
-//! measures that, or else by what it has and what it had to fetch within the last second.
+//! never: others may wait for what they do. The policy reports a program's need, where it measures
+//! that; otherwise the need is what the program has and what it fetched within the last second.
 //!
 //! # Invariants
 //! 1. A program waits no longer than four times the longest slice of any, for each that waits
@@ -75,7 +76,7 @@ pub static DESCRIPTION: Description = Description {
         },
         Knob {
             name: "settle-ms",
-            meaning: "milliseconds after a change in which nobody stops for lack of memory",
+            meaning: "milliseconds after a change in which no task stops for lack of memory",
             min: 0,
             max: 1_000_000,
             default: 200,
@@ -90,9 +91,9 @@ const US_NS: u64 = 1000;
 const WAIT_NS: u64 = 200 * MS_NS;
 /// A program that waits for less than this, in hundredths, gains nothing by another's memory.
 const WAITS_LITTLE: u64 = 10;
-/// Processors are busy that are used for so many hundredths of the time, ...
+/// Processors are busy that are used for this many hundredths of the time.
 const BUSY: u64 = 85;
-/// ... and page much if so many hundredths of that go to paging.
+/// Busy processors page much if this many hundredths of their time are paging.
 const PAGES_MUCH: u64 = 20;
 /// The time that a change takes to show, for each page that is moved by it.
 const MOVE_NS: u64 = 20 * US_NS;
@@ -275,7 +276,7 @@ impl WorkingSet {
     /// Chooses those that came last until what the others need fits.
     fn choose_excess(&self, view: &LoadView<'_>) -> Excess {
         let frames = u64::from(view.frames);
-        // The first that is worth stopping runs on, or nobody might.
+        // The first that is worth stopping runs on, or no program might.
         let mut is_one_kept = false;
         let mut found = Excess::default();
         for (place, program) in self.running.iter().enumerate() {
@@ -359,7 +360,7 @@ impl WorkingSet {
     }
 
     /// Puts the next one that waits in the place of those that have had their slices, the longest
-    /// first, if there is room for it then, or nothing more to be had.
+    /// first, if there is room for it then, or no more memory will come.
     fn take_turns(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
         let Some(next) = self.waiting.front() else {
             return;
@@ -466,7 +467,7 @@ impl Program {
         self.history = History::default();
     }
 
-    /// Begins its slice: before, nobody has waited for its place.
+    /// Begins its slice: until now no program has waited for its place.
     fn begin_slice(&mut self, view: &LoadView<'_>) {
         self.since = view.now;
         self.ran_ns = load_of(view, self.space).map_or(0, |load| load.turn.ran_ns);

@@ -103,15 +103,15 @@ pub(crate) struct Space {
     pub(crate) faults: u64,
     /// Of those, the ones for which a page was fetched.
     pub(crate) page_ins: u64,
-    /// The time that its faults have waited, as far as ticks have found them waiting.
+    /// The time that its faults have waited, in nanoseconds, as counted at ticks.
     pub(crate) waited_ns: u64,
     /// The virtual time of its programs, if a driver tells it.
     pub(crate) ticks: Option<u64>,
     /// The scheduler's last word of it.
     pub(crate) turn: Turn,
-    /// Load control wants it not to run, ...
+    /// Load control wants it not to run.
     pub(crate) is_suspended: bool,
-    /// ... and none of its pages in memory.
+    /// Load control wants none of its pages in memory.
     pub(crate) is_swapped_out: bool,
 }
 

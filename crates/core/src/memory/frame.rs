@@ -2,7 +2,7 @@
 //!
 //! Frames are opened from the lowest number up, when none of those that are open will do. Of the
 //! others it is only known how many are free and how many are retired, and they take no memory in
-//! any table: what a memory costs goes by what is used of it, and not by what might be.
+//! any table: the cost of a memory follows its used frames, and not its limit.
 //!
 //! # Invariants
 //! 1. A frame is in exactly one [`State`]; the counts per state add up to the table's size.
@@ -62,9 +62,8 @@ struct Frame {
     wires: u16,
 }
 
-/// The page that a frame holds, what is to become of it, and its neighbours in the order of
-/// arrival. In 32 bytes: the parts of a page's name stand apart, and a number stands where another
-/// is not needed.
+/// The page that a frame holds, its state, and its neighbours in the order of arrival. In 32 bytes:
+/// the parts of a page's name are separate fields, and some fields have two uses.
 #[derive(Clone, Copy)]
 struct Held {
     index: u64,
@@ -75,7 +74,7 @@ struct Held {
     older: u32,
     /// The space whose fault last brought or mapped the page.
     owner: SpaceId,
-    /// Came ahead of its use, and nobody has been seen to touch it.
+    /// Came ahead of its use, and has not been seen touched.
     is_ahead: bool,
     /// The same for counting: what is known of its use.
     fate: Fate,
@@ -335,7 +334,7 @@ impl Frames {
         self.held[frame.index()].is_wanted = true;
     }
 
-    /// Notes whether the policy has unmapped the page of `frame` and nobody has mapped it since.
+    /// Notes whether the policy has unmapped the page of `frame`, and it has not been mapped since.
     pub(crate) fn set_deactivated(&mut self, frame: FrameId, is_deactivated: bool) {
         self.table[frame.index()].is_deactivated = is_deactivated;
     }
@@ -385,7 +384,7 @@ impl Frames {
         self.note_may_leave(frame);
     }
 
-    /// Puts `frame` into `state`, past every rule: for whoever drives a policy without a
+    /// Puts `frame` into `state`, past every rule: for a driver of a policy without a
     /// [`Vm`](crate::vm::Vm), and needs frames that may leave and frames that may not.
     #[doc(hidden)]
     #[inline]
@@ -583,7 +582,7 @@ impl Frames {
         Some((first, length))
     }
 
-    /// Opens so many frames more.
+    /// Opens `count` frames more.
     #[cold]
     fn open(&mut self, count: u32) {
         for frame in self.opened..self.opened + count {
@@ -597,7 +596,7 @@ impl Frames {
     }
 
     /// Marks the page in `frame`, which is leaving, as one that is written and stays, or no longer:
-    /// for whoever drives a policy without a [`Vm`](crate::vm::Vm).
+    /// for a driver of a policy without a [`Vm`](crate::vm::Vm).
     #[doc(hidden)]
     pub fn force_cleaning(&mut self, frame: FrameId, is_cleaning: bool) {
         if is_cleaning {

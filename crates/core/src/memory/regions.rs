@@ -210,13 +210,13 @@ impl Memory {
     }
 
     /// A write is about to happen in a region whose object the other side of a fork may see too:
-    /// puts an empty object of its own over it, unless nobody else is left.
+    /// puts an empty object of its own over it, unless the region is the only user.
     pub(crate) fn shadow_region(&mut self, space: SpaceId, region: Region) -> Region {
         let mut region = Region {
             needs_copy: false,
             ..region
         };
-        // What a file holds is never ours alone, even if nobody else maps it.
+        // A file's contents are never this space's alone, even if no other maps it.
         let below = self.objects.get(region.object);
         if !below.is_exclusive() || below.is_external() {
             let above = self.objects.create(Backing::Swap);

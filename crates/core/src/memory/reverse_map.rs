@@ -10,7 +10,7 @@
 //!
 //! For policies that walk the page tables of programs in the order of addresses, as kernels
 //! without a reverse map did, the same entries are kept in that order too, apart from those that
-//! such a policy has removed: the *standing* ones. Nobody else pays for them.
+//! such a policy has removed: the *standing* ones. Other policies do not pay for them.
 
 use alloc::vec::Vec;
 
@@ -159,8 +159,8 @@ impl ReverseMap {
         self.set_head(frame, Head::Unmapped);
     }
 
-    /// Takes one mapping from those that stand: a policy has removed it, and whoever touches it
-    /// enters it again.
+    /// Takes one mapping from those that stand: a policy has removed it, and the next touch enters
+    /// it again.
     pub fn fell(&mut self, frame: FrameId, space: SpaceId, at: VirtPage) {
         if let Some(standing) = &mut self.standing {
             standing.remove(frame, space, at);

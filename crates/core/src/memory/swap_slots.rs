@@ -1,7 +1,7 @@
 //! Backing: which slots of the swap store are in use, and by how many owners.
 //!
-//! Which slot a page gets is for `vm::kernels::in_place` to say; where each
-//! page's slot is stands in its object's page table ([`object`](crate::memory::object)).
+//! `vm::kernels::in_place` chooses a page's slot; the object's page table has the slot of each page
+//! ([`object`](crate::memory::object)).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -46,13 +46,13 @@ pub trait Slots: Send {
     }
 }
 
-/// Slots that compressed pages take and leave all the time are looked for among so many times those
-/// in use, so that there are runs of free ones, ...
+/// Slots for compressed pages are looked for among this many times those in use, so that there are
+/// runs of free ones.
 const SPREAD: u64 = 2;
-/// ... and so many more.
+/// The number of slots that are looked through in addition.
 const SPREAD_LEAST: u64 = 2 << 10;
 
-/// The number of slots among which free ones are looked for, if so many are in use: each that was
+/// The number of slots among which free ones are looked for, by the number in use: each that was
 /// ever used costs memory in tables.
 pub fn spread(used: u64) -> u64 {
     used * SPREAD + SPREAD_LEAST

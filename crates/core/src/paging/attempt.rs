@@ -1,5 +1,5 @@
-//! The state of one attempt to serve a fault: its surroundings, how it ends, which pages move
-//! along, and what frames are taken for.
+//! The state of one attempt to serve a fault: the fault's region and object, its outcome, the pages
+//! that move along, and the purpose of frames.
 
 use crate::event::{Fault, Service};
 use crate::id::{ObjectId, PageId, Ticket};
@@ -66,12 +66,12 @@ impl Group {
 /// The purpose for which frames are needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
-    /// For a page that somebody waits for.
+    /// For a page that a fault waits for.
     Awaited,
-    /// For a page that stands in a program already, and is to be accounted for.
+    /// For adopting a page that is already mapped.
     Standing,
     /// For pages that will be wanted soon.
     Ahead,
-    /// For whoever comes next.
+    /// For the next faults.
     Reserve,
 }

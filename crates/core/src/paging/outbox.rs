@@ -1,4 +1,4 @@
-//! The outbox: what the core hands out, in the order in which it came about.
+//! The outbox: requests, events and decisions for the driver, in their order.
 
 use alloc::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! The table of pinned frames: how often each could not be unmapped, and when it is tried again.
 //!
-//! [`pinned`](crate::vm::pinned) says what is done with them.
+//! [`pinned`](crate::vm::pinned) uses it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -9,9 +9,9 @@ use crate::id::FrameId;
 use crate::time::Time;
 
 /// The pause after the first time that a page could not be unmapped. Each further time in a row
-/// doubles it, ...
+/// doubles it.
 const PAUSE_NS: u64 = 1_000_000;
-/// ... but for those beyond this many.
+/// The number of doublings at most.
 const DOUBLINGS_MAX: u32 = 12;
 /// A pin is lasting from this many times in a row on: for input or output that is under way, the
 /// pauses between them are long enough to end.

@@ -17,7 +17,7 @@ pub(crate) struct Origin {
     pub(crate) space: SpaceId,
     /// The number to add to an index in the object to get the virtual page.
     pub(crate) base: u64,
-    /// True if pages nobody waits for are mapped as soon as they are here.
+    /// True if pages without a waiting fault are mapped as soon as they are here.
     pub(crate) is_mapped: bool,
 }
 

@@ -114,14 +114,14 @@ const TRIAL_OF_COLD: u64 = 750;
 const TRIAL_MOST: u64 = 500;
 /// The share of hot pages that is watched while memory is open, in thousandths.
 const WATCHED_OPEN: u64 = 250;
-/// Trials begin when less than this share of memory is free ...
+/// Trials begin when less than this share of memory is free.
 const FREE_PART: u64 = 4;
-/// ... and in one that has grown since a page had to leave, this: it may grow again, as it asks for
-/// more while there is still twice as much (`Voice::news` of `tidemark-partition`).
+/// The same share of a memory that has grown since a page had to leave: it may grow again, as it
+/// asks for more while there is still twice as much (`Voice::news` of `tidemark-partition`).
 const FREE_PART_GROWN: u64 = 32;
-/// So many pages go on trial for each that arrives: their uses cost a part of what arriving costs.
-/// Without a bound a program that fits, or nearly, would have its pages put on trial again as often
-/// as it uses them.
+/// This many pages go on trial for each that arrives: their uses cost a part of what arriving
+/// costs. Without a bound a program that fits, or nearly, would have its pages put on trial again
+/// as often as it uses them.
 const TRIALS_AN_ARRIVAL: u32 = 4;
 /// The share of memory, as a divisor, up to which pages on trial are kept though that room is not
 /// used, for a change of phase.
@@ -135,7 +135,7 @@ const UNKNOWN: u64 = 0;
 const RECENT_PART: u64 = 32;
 /// The rates forget as fast as this share of memory arrives.
 const RATE_PART: u64 = 4;
-/// So many arrivals for each page that the number of cold pages moves by. Faster, and it swings.
+/// The number of cold pages moves by one page in this many arrivals. Faster, and it swings.
 const ARRIVALS_A_PAGE: i64 = 4;
 /// It moves by this share of memory at a time, and by no more pages than go in one request: room
 /// for one hot page in each four arrivals would have a walk leave every fourth page behind, and
@@ -143,7 +143,7 @@ const ARRIVALS_A_PAGE: i64 = 4;
 const STEP_PART: u64 = 1024;
 const STEP_MOST: u64 = 64;
 /// The factor by which a cold page must come back less often than an idle hot page for a hot page
-/// that nobody has been seen to use to leave in its place.
+/// that has not been seen used to leave in its place.
 const UNTRIED_FAVOUR: u128 = 4;
 
 /// A hot page leaves though there are few cold ones only if it has been idle for at least four
@@ -152,7 +152,7 @@ const UNTRIED_FAVOUR: u128 = 4;
 /// pages are timed from their coming, hot ones from when they were unmapped, which is less exact.
 const IDLE_LEAST: (u64, u64) = (4, 5);
 const IDLE_MOST: (u64, u64) = (5, 4);
-/// A loop shows when pages that left long ago come back so many times as often as pages on trial
+/// A loop shows when pages that left long ago come back this many times as often as pages on trial
 /// are used and as those come back that left just now, and when this share of memory has come back.
 const LOOP_FACTOR: u128 = 10;
 const LOOP_PART: u64 = 64;
@@ -219,7 +219,7 @@ struct Tidemark {
     price: i64,
 }
 
-/// The rates at which pages that could have left, or have left, are used.
+/// The refault rates of cold and of hot pages, by which the number of cold pages moves.
 #[derive(Default)]
 struct Rates {
     /// Of pages that left as cold a short while ago.
@@ -302,8 +302,8 @@ impl Policy for Tidemark {
             (false, None) => (self.arrivals, false),
             (false, Some(found)) => (self.arrivals, self.judge_return(found)),
         };
-        // While there is room for hot pages, anyone may be one: whoever comes first is as likely
-        // as whoever comes later to be used again, and need not be read again.
+        // While there is room for hot pages, any page may be one: the first to come are as likely
+        // to be used again as later ones, and need not be read again.
         let has_room = self.has_room();
         self.residents[frame.index()] = Resident {
             seen,
@@ -323,7 +323,7 @@ impl Policy for Tidemark {
             return;
         }
         self.leaving += 1;
-        // Of a page that came ahead and was not rescued nobody knows whether it was used. What was
+        // It is not known whether a page that came ahead and was not rescued was used. What was
         // known of it before still holds, and that it was here.
         let seen = self.residents[frame.index()].seen;
         while u64::from(self.ghosts.len()) >= self.frames {
@@ -452,7 +452,7 @@ impl Tidemark {
     fn follow_rates(&mut self) {
         let (idle, stay) = (self.idle(), self.cold());
         let watched = u64::from(self.queues.length(WATCHED));
-        // Pages come to be watched at an even pace, so that so many have been idle for that long.
+        // Pages come to be watched at an even pace, so that this many have been idle for that long.
         let idle_longer = watched * idle.saturating_sub(stay) / idle.max(1);
         let (cold, hot) = (self.ghosts.recent(false), self.ghosts.recent(true));
         let far = u64::from(self.ghosts.len()) - cold - hot;
@@ -642,8 +642,8 @@ impl Tidemark {
         self.residents[frame.index()].event + 1 >= self.event
     }
 
-    /// Returns true if no cold page is old enough to leave. Only a burst of pages that came ahead
-    /// of their use does that; and then the pages that were here before have to make room.
+    /// Returns true if no cold page is old enough to leave. That happens only after a burst of
+    /// read-ahead, and then a hot page must leave.
     fn is_cold_too_young(&self) -> bool {
         self.oldest_cold().is_some_and(|frame| {
             self.residents[frame as usize].is_ahead && self.is_too_young(FrameId(frame))
@@ -693,7 +693,7 @@ impl Tidemark {
 }
 
 impl Rates {
-    /// Returns true if so many times the rate of cold pages is more than that of hot ones.
+    /// Returns true if the rate of cold pages, times the factor, is more than that of hot ones.
     fn is_cold_higher(&self, times: u128) -> bool {
         self.cold.is_higher(&self.hot, times)
     }
@@ -708,7 +708,7 @@ impl Rate {
         self.uses += Rate::USE;
     }
 
-    /// Returns true if so many times this rate is more than `other`.
+    /// Returns true if this rate, times the factor, is more than `other`.
     fn is_higher(&self, other: &Rate, times: u128) -> bool {
         let (uses, exposure) = (u128::from(self.uses), u128::from(self.exposure));
         uses * u128::from(other.exposure) * times > u128::from(other.uses) * exposure

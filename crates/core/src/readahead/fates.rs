@@ -1,7 +1,7 @@
 //! Fates: what is known of pages that came ahead of their use.
 //!
 //! A page that came so and is not mapped can't be used without a fault: what becomes of it is
-//! counted. One that was mapped before anybody touched it can: its first use leaves no trace where
+//! counted. One that was mapped before its first touch can: its first use leaves no trace where
 //! there are no reference bits, and only a later fault, or a write, shows that it was used. What
 //! is counted as used or as unused here is so; the rest is not known.
 //!
@@ -12,7 +12,7 @@
 pub(crate) enum Fate {
     /// It did not, or its use has been counted.
     Settled,
-    /// It has not been mapped since: nobody has touched it.
+    /// Not mapped since: it has not been touched.
     Untouched,
     /// It was mapped before its first use, which can't be seen.
     Hidden,
@@ -23,7 +23,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// The fate of a page that is mapped although nobody waits for it.
+    /// The fate of a page that is mapped without a fault that waits for it.
     pub(crate) fn mapped(self) -> Fate {
         match self {
             Fate::Untouched => Fate::Hidden,

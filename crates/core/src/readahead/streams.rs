@@ -15,10 +15,10 @@ use crate::memory::address_space::Advice;
 
 /// The number of readers that can be followed at the same time.
 const STREAMS: usize = 16;
-/// The window from which on a stream is believed: faults belong to it that lie as far past its
-/// edge as its window is wide. Before that they must lie at the edge, or any two touches of a small
-/// region would look like a walk through it; but pages that are resident make no faults, and so
-/// many of them in a row are taken as walked over.
+/// The window from which on a stream is believed: faults belong to it that lie as far past its edge
+/// as its window is wide. Before that they must lie at the edge, or any two touches of a small
+/// region would look like a walk through it; but resident pages cause no faults, and this many of
+/// them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
 /// The factor by which the window grows with each fault at the edge.

@@ -11,7 +11,7 @@ pub enum Cause {
     ZeroAhead,
     /// Read because a program waits for it; or a page of a file that is about to be written whole.
     Fetched,
-    /// Read along with another page; nobody has touched it yet.
+    /// Read along with another page, and not touched yet.
     Prefetched,
     /// The private copy a write to a shared page made.
     Copied,

@@ -46,6 +46,6 @@ pub struct Knob {
     pub min: u64,
     /// The greatest value.
     pub max: u64,
-    /// The value if nobody sets it.
+    /// The value if it is not set.
     pub default: u64,
 }

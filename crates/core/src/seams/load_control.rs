@@ -1,11 +1,11 @@
 //! Load control: deciding which spaces may run when their working sets no longer fit together.
 //!
 //! A seam of its own, like [`Policy`](crate::seams::policy::Policy): the core shows it the state of
-//! memory at each tick, tells it of each fetch a fault begins, and carries its [`Verdict`]s out as
-//! far as memory is concerned. Whoever schedules the programs does the rest: it is told by
+//! memory at each tick, reports each fetch that a fault begins, and carries its [`Verdict`]s out as
+//! far as memory is concerned. The scheduler of the programs does the rest: it learns by
 //! [`Event::Suspend`](crate::event::Event::Suspend) and
-//! [`Event::Resume`](crate::event::Event::Resume). Each load control has a file of its own and one
-//! line in [`registry`](crate::load::registry).
+//! [`Event::Resume`](crate::event::Event::Resume). Each load control has a file and one line in
+//! [`registry`](crate::load::registry).
 //!
 //! # Invariants
 //! 1. One space at most is protected.
@@ -30,7 +30,7 @@ pub struct LoadView<'a> {
     pub frames_free: u32,
     /// Resident pages that the policy holds as good as free.
     pub frames_spare: u32,
-    /// Reclaim starts below so many free frames.
+    /// Reclaim starts below this many free frames.
     pub frames_low: u32,
     /// Frames that should be free.
     pub frames_target: u32,
@@ -54,7 +54,7 @@ pub struct SpaceLoad {
     /// Time that its faults have waited for pages since the beginning: of several that wait at a
     /// time, the sum.
     pub waited_ns: u64,
-    /// Processor time that its paging has taken since the beginning; zero where nobody measures it.
+    /// Processor time that its paging has taken since the beginning; zero where it is not measured.
     pub paged_ns: u64,
     /// Resident pages it owns.
     pub resident: u32,
@@ -101,7 +101,7 @@ pub enum Verdict {
     Resume(SpaceId),
     /// Let no page of this space leave while another can, and those of no other.
     Protect(SpaceId),
-    /// Protect nobody.
+    /// Protect no space.
     Unprotect,
     /// Forget that any page of the space was used: clear its reference bits.
     Age(SpaceId),
@@ -130,7 +130,7 @@ pub trait LoadControl: Send {
     /// Describes the load control, once, for help texts, reports, bindings and tests.
     fn describe(&self) -> &'static Description;
 
-    /// Learns the state of memory and adds what is to happen, in order.
+    /// Learns the state of memory and adds its verdicts, in order.
     fn tick(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>);
 
     /// Learns that a page is being fetched for a fault of `space`.

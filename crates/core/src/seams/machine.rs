@@ -1,4 +1,4 @@
-//! The first seam: the translation hardware, or what stands in for it.
+//! The first seam: the translation hardware, or its replacement.
 //!
 //! The core calls a [`Machine`]; every call returns at once. In the lab it is a set of simulated
 //! tables, on a live process it is userfaultfd, on bare metal the page tables. A hit never reaches
@@ -36,15 +36,15 @@ pub enum Modification {
     /// It has to be written, whether or not its program has written to it: its pager may not hold
     /// it, or this machine does not tell.
     Possible,
-    /// Its program has written to it since it came to its frame.
+    /// The page was written to by its program since it came to its frame.
     Written,
 }
 
-/// The translation hardware, or what stands in for it. Every call returns at once, and
+/// The translation hardware, or its replacement. Every call returns at once, and
 /// its effect may be held back until [`settle`](Self::settle).
 pub trait Machine: PageBits {
-    /// Makes `at` in `space` reach `frame`, with `rights`. Entering a mapping that stands already
-    /// replaces its rights, and wakes whoever waits there.
+    /// Makes `at` in `space` reach `frame`, with `rights`. Entering an existing mapping replaces
+    /// its rights, and wakes the threads that wait there.
     fn enter(&mut self, space: SpaceId, at: VirtPage, frame: FrameId, rights: Rights);
 
     /// Lowers every mapping of `frame` to at most `rights`. `Rights::None` removes them.
@@ -78,7 +78,7 @@ pub trait Machine: PageBits {
     /// at `to` now. On a live process the host has moved the mapping already.
     fn relocate(&mut self, space: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId);
 
-    /// Gives the memory of `frame`, which is free, back to whoever lent it.
+    /// Gives the memory of `frame`, which is free, back to its lender.
     fn retire(&mut self, frame: FrameId);
 
     /// Makes every change above visible to running programs.
@@ -91,8 +91,7 @@ pub trait Machine: PageBits {
     }
 }
 
-/// The part of a machine that tells of the use of pages: whether they were referenced, and
-/// modified.
+/// The part of a machine that shows whether pages were referenced, and modified.
 pub trait PageBits {
     /// Reports whether `frame` was used since this was last asked, and forgets it.
     ///

@@ -1,9 +1,9 @@
 //! The second seam: two messages to and from the keepers of the contents of memory objects.
 //!
 //! The core holds no pager, and calls none: stores and simulated disks have little in common but
-//! what they are told and what they answer. It writes down [`Request`]s; a driver collects them
-//! from [`Vm::poll_request`](crate::vm::Vm::poll_request), carries them out in any order, and
-//! brings each [`Reply`] to [`Vm::handle_reply`](crate::vm::Vm::handle_reply).
+//! these two messages. It writes down [`Request`]s; a driver collects them from
+//! [`Vm::poll_request`](crate::vm::Vm::poll_request), carries them out in any order, and brings
+//! each [`Reply`] to [`Vm::handle_reply`](crate::vm::Vm::handle_reply).
 //!
 //! Pages of internal objects go to the swap store, whose slots the core itself hands out (see
 //! [`backing`](crate::memory::swap_slots)): a driver needs only the slot's number to find the

@@ -49,7 +49,7 @@ pub trait Policy: SimulatedPolicy + SpacePolicy + Send {
     /// Choosing removes nothing: `page_left` follows if the core agrees.
     fn choose(&mut self, probe: &mut Probe<'_>) -> Option<FrameId>;
 
-    /// Names a frame to give up although nobody needs it, or `None` if all are to stay for now.
+    /// Names a frame to give up although it is not needed, or `None` if all stay for now.
     ///
     /// Asked at each tick, and when a fault that brought or mapped a page is over, again and again
     /// until it answers `None` or a round is full. One call does a bounded amount of work; what is
@@ -81,9 +81,8 @@ pub trait Policy: SimulatedPolicy + SpacePolicy + Send {
 /// The calls that simulations alone make to a policy. Most policies keep what stands here.
 pub trait SimulatedPolicy {
     /// Adds to `frames` up to `count` frames that may be chosen next, the first of them first.
-    /// Asked by simulations alone, which read ahead in their traces: they then look at what is
-    /// known of those frames all at once, and need not wait for memory at each choice. It binds
-    /// nobody.
+    /// Asked by simulations alone, which read ahead in their traces: their look-ups of those frames
+    /// then overlap, and do not wait for memory at each choice. The answer binds no later choice.
     fn frames_ahead(&self, _count: usize, _frames: &mut Vec<FrameId>) {}
 
     /// Learns that `wanted` may be missed soon, and that those of
@@ -93,7 +92,7 @@ pub trait SimulatedPolicy {
     fn pages_ahead(&self, _wanted: &[PageId], _leaving: &[PageId]) {}
 
     /// Learns of one reference to a page that was resident; called by the lab alone, if `sees`
-    /// asks for it. The reference that brings a page is told by `page_entered`.
+    /// asks for it. `page_entered` reports the reference that brings a page.
     fn page_referenced(&mut self, _frame: FrameId) {}
 
     /// Learns when the page in `frame` is used next, in the ticks of its program: `u64::MAX` if
@@ -122,8 +121,8 @@ pub trait SpacePolicy {
         0
     }
 
-    /// Returns true if it walks the page tables of programs: whoever drives it then keeps the
-    /// standing mappings (see [`crate::memory::reverse_map`]) and lends them to its probes.
+    /// Returns true if it walks the page tables of programs: its driver then keeps the standing
+    /// mappings (see [`crate::memory::reverse_map`]) and lends them to its probes.
     fn walks(&self) -> bool {
         false
     }

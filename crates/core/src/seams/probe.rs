@@ -23,7 +23,7 @@ pub struct Probe<'a> {
 }
 
 impl<'a> Probe<'a> {
-    /// Makes a probe for whoever drives a policy without a [`Vm`](crate::vm::Vm).
+    /// Makes a probe for a driver of a policy without a [`Vm`](crate::vm::Vm).
     pub fn new(
         now: Time,
         frames: &'a mut Frames,
@@ -85,8 +85,8 @@ impl Probe<'_> {
     }
 
     /// Forgets which frames were used, in one step where the machine has one: as if `count` frames
-    /// had been asked about, and nobody had listened. Answers whether it did; if not, nothing has
-    /// changed, and each is to be asked about.
+    /// had been asked about, and the answers ignored. Returns true if it did; if not, nothing has
+    /// changed, and each must be asked about.
     pub fn forget_references(&mut self, count: u32) -> bool {
         let is_done = self.machine.forget_references();
         *self.questions += if is_done { count.into() } else { 0 };
@@ -108,8 +108,8 @@ impl Probe<'_> {
     }
 
     /// Returns `Some(true)` if the page in `frame` must be written before it may be dropped. `None`
-    /// if nobody can tell: only a page that [`unmap`](Self::unmap) has unmapped, in an earlier
-    /// call, and that nobody has touched since, holds still.
+    /// if that is not known: only a page that [`unmap`](Self::unmap) has unmapped, in an earlier
+    /// call, and that was not touched since, can't change.
     pub fn is_modified(&mut self, frame: FrameId) -> Option<bool> {
         if !self.frames.is_deactivated(frame) {
             return None;
@@ -170,7 +170,7 @@ impl Probe<'_> {
 
     /// Returns true if the page in `frame` is a program's: private memory, or of a file that some
     /// program maps now. Not so are files that have only been read and written by system calls.
-    /// Where nobody knows, yes.
+    /// If that is not known, true.
     pub fn is_in_use(&self, frame: FrameId) -> bool {
         let page = self.frames.page(frame);
         page.zip(self.objects).is_none_or(|(page, objects)| {

@@ -50,7 +50,7 @@ impl Vm {
             if self.memory.frames().state(frame) == State::Resident {
                 assert!(
                     named.contains(&frame),
-                    "frame {number} holds a page nobody names"
+                    "frame {number} holds a page that no object has"
                 );
             }
         }
@@ -113,7 +113,7 @@ impl Vm {
                 "object {} is held otherwise",
                 id.0
             );
-            assert!(counted != (0, 0), "object {} is held by nobody", id.0);
+            assert!(counted != (0, 0), "object {} has no holder", id.0);
         }
     }
 

@@ -203,7 +203,7 @@ impl Vm {
         }
     }
 
-    /// Takes in what the machine could not do.
+    /// Takes in the operations that the machine could not carry out.
     pub(crate) fn absorb_setbacks(&mut self, machine: &mut dyn Machine) {
         while let Some((frame, setback)) = machine.take_setback() {
             let state = self.memory.frames().state(frame);

@@ -51,7 +51,7 @@ pub(crate) struct Mechanisms {
 }
 
 impl Mechanisms {
-    /// The state at the start, for a store of so many `slots`. Panics if the settings of `config`
+    /// The state at the start, for a store with `slots`. Panics if the settings of `config`
     /// contradict each other.
     pub(crate) fn new(config: &Config, slots: u32) -> Mechanisms {
         let kernel = &config.kernel;

@@ -113,7 +113,7 @@ impl Vm {
         let counters = &self.counters;
         let view = LoadView {
             now: self.now,
-            // Nobody tells how many there are, nor what paging takes of them.
+            // Their number is not known here, nor the part that paging takes of them.
             processors: 1,
             frames: self.memory.frames().limit(),
             frames_free: self.memory.frames().count(State::Free),

@@ -30,7 +30,7 @@ impl Vm {
 
     /// Maps anonymous memory, which reads as zeros until it is written.
     ///
-    /// Extends the region that ends at `at` if that is alike and nobody shares its object (Mach
+    /// Extends the region that ends at `at` if that is alike and its object is not shared (Mach
     /// `vm_object_coalesce`): a heap that grows step by step stays one object.
     pub fn map_anonymous(
         &mut self,
@@ -119,7 +119,7 @@ impl Vm {
     }
 
     /// Makes an external object that is kept though no program maps it: the cache of a file. `at`
-    /// in `space` names it to whoever keeps it, for as long as that stays mapped.
+    /// in `space` names it to its keeper, for as long as that stays mapped.
     pub fn keep_external(
         &mut self,
         space: SpaceId,
@@ -204,8 +204,8 @@ impl Vm {
         Ok(object)
     }
 
-    /// Removes every mapping in the range, wherever regions begin and end. Pages that nobody else
-    /// can see are given up.
+    /// Removes every mapping in the range, wherever regions begin and end. Pages that no other
+    /// space sees are given up.
     ///
     /// Work: the resident and stored pages of the range.
     pub fn unmap(&mut self, machine: &mut dyn Machine, space: SpaceId, at: VirtPage, pages: u64) {
@@ -340,7 +340,7 @@ impl Vm {
         child
     }
 
-    /// Unmaps a part of a region, and drops its pages if nobody else can see them.
+    /// Unmaps a part of a region, and drops its pages if no other space sees them.
     fn give_up_pages(&mut self, machine: &mut dyn Machine, space: SpaceId, part: &Region) {
         let end = part.offset + part.pages;
         let object = self.memory.objects().get(part.object);
@@ -406,7 +406,7 @@ impl Vm {
         }
     }
 
-    /// Ends an object that nobody holds, and those below it that only it held.
+    /// Ends an object without a holder, and those below it that only it held.
     fn destroy_object(&mut self, machine: &mut dyn Machine, object: ObjectId) {
         let mut next = Some(object);
         while let Some(object) = next.take() {

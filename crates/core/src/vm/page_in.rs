@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! 1. The pages of one request are beside each other with their pager, and none was in memory.
-//! 2. A request that somebody waits for has the page that is waited for.
+//! 2. A request with a waiting fault has that fault's page.
 
 use crate::memory::object::{Backing, Entry};
 use crate::paging::attempt::{Group, Need, Scene, Step};

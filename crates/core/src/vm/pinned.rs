@@ -5,7 +5,7 @@
 //! taken from the policy when it is found, and tried again after pauses that grow. One that could
 //! not be unmapped several times in a row counts as *lasting*. Lasting pins may fill memory up to
 //! what all other pages need at the least; those beyond that are *disowned*: their frames are
-//! freed, the pages stay where they stand, and whoever drives the core learns which they are, to
+//! freed, the pages stay where they are, and the driver learns their addresses, to
 //! [bring them back](Vm::handle_disowned) later.
 //!
 //! # Invariants
@@ -46,7 +46,7 @@ impl Vm {
     /// there is room for more that can't: `pages` from `at` on, those that are in memory already
     /// or have no region left out. Answers false if there is no frame for all of them now.
     ///
-    /// Those that have to stay disowned are told of by another [`Event::Disowned`].
+    /// Another event reports those that have to stay disowned: [`Event::Disowned`].
     ///
     /// Work: at most one round of reclaim, and one step a page.
     pub fn handle_disowned(
@@ -171,8 +171,7 @@ impl Vm {
         self.pins.len() + least + self.config.reserve > limit
     }
 
-    /// Frees the frame of a page that stays where it stands in a program, if that program alone
-    /// sees it.
+    /// Frees the frame of a page that stays in place in a program, if that program alone sees it.
     fn disown(&mut self, machine: &mut dyn Machine, frame: FrameId) {
         let page = self.memory.frames().page(frame);
         let page = page.expect("a pinned frame has a page");

@@ -25,8 +25,8 @@ const RECALLS_MAX: usize = 24;
 pub const RECALL_NS_MAX: u64 = 5_000_000_000;
 
 impl Vm {
-    /// The pages of a space that are in memory, in order of address: what is to be remembered of a
-    /// program that is held up.
+    /// The resident pages of a space, in order of address, which are remembered of a suspended
+    /// program.
     pub fn resident_pages(&self, space: SpaceId) -> Vec<VirtPage> {
         let mut resident = Vec::new();
         self.visit_pages(space, &mut |at, contents| {

@@ -38,8 +38,8 @@ const SLOTS_SEARCHED_MAX: usize = 4096;
 impl Vm {
     /// Reclaims if too few frames are free, or fewer than `want`.
     pub(crate) fn make_room(&mut self, machine: &mut dyn Machine, want: u32, need: Need) {
-        // A round would most likely unmap all there is, and keep it. Done again and again for
-        // nobody, that would leave no program two pages at a time.
+        // A round would most likely unmap all pages, and keep them. Repeated without a waiting
+        // fault, that would leave no program two pages at a time.
         if self.is_store_full && need != Need::Awaited {
             return;
         }
@@ -211,7 +211,7 @@ impl Vm {
                 .laundry_max
                 .saturating_sub(self.transfers.laundry()),
         );
-        // Whoever does not run needs no pages.
+        // A program that does not run needs no pages.
         let mut chosen = self.choose_suspended(want as usize, false);
         chosen
             .iter()
@@ -286,7 +286,7 @@ impl Vm {
         }
     }
 
-    /// Returns true if `frame` holds a page that may leave, and whose space nobody protects.
+    /// Returns true if `frame` holds a page that may leave, and whose space is not protected.
     pub(crate) fn may_choose(&self, frame: FrameId) -> bool {
         let is_protected = |space| self.memory.frames().owner(frame) == space;
         self.memory.frames().may_leave(frame) && !self.protected.is_some_and(is_protected)

@@ -3,8 +3,8 @@
 //! # Invariants
 //! 1. A transfer's frames are filling or leaving, and name its ticket.
 //! 2. Its pages' owner may give them up while it runs. The page table then no longer names the
-//!    frame, and the frame and the slot are freed when the reply comes, not before: nobody else
-//!    gets a slot that is still being written.
+//!    frame, and the frame and the slot are freed when the reply comes, not before: a slot that is
+//!    still being written gets no other page.
 
 use crate::paging::transfers::{Origin, Transfer};
 use alloc::vec::Vec;
@@ -220,7 +220,7 @@ impl Vm {
     }
 
     /// The page whose soft fault is to tell that the reader has come this far: the first that it
-    /// will reach, in a group nobody waits for.
+    /// will reach, in a group without a waiting fault.
     fn marker_of(&self, transfer: &Transfer) -> Option<u64> {
         let run = transfer.run();
         // The object may be gone by now.

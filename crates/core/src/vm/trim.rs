@@ -1,4 +1,4 @@
-//! Trimming: pages that go, or are written, though nobody needs their frames.
+//! Trimming: pages that go, or are written, though their frames are not needed.
 //!
 //! A policy that gives each program the memory it needs, and no more, takes pages away when they
 //! are not needed, not when others want their frames. It is asked at each tick, and when a fault is
@@ -19,10 +19,9 @@ use crate::vm::Vm;
 use crate::vm::reclaim::ROUND_MAX;
 
 impl Vm {
-    /// Lets go what the policy no longer wants; then writes what it wants clean.
+    /// Gives up the pages that the policy trims, then writes those that it names to be cleaned.
     pub(crate) fn trim(&mut self, machine: &mut dyn Machine) {
-        // Nothing that is modified could go, and what is tried again and again for nobody only
-        // takes mappings away.
+        // No modified page could go, and repeated tries would only remove mappings.
         if self.is_store_full {
             return;
         }
@@ -100,7 +99,7 @@ impl Vm {
         named
     }
 
-    /// Takes `frame` from whoever uses it. What becomes of its page is decided when that has
+    /// Removes `frame` from its users. What becomes of its page is decided when that has
     /// settled.
     pub(crate) fn begin_leaving(&mut self, machine: &mut dyn Machine, frame: FrameId) {
         let page = self.memory.frames().page(frame);

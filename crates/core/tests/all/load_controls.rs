@@ -22,9 +22,9 @@ struct Sight {
     frames_free: u32,
     requests: u64,
     spaces: Vec<SpaceLoad>,
-    /// The hundredths of its time that each waits for pages. In the rest it runs, ...
+    /// The hundredths of its time that each waits for pages. In the rest it runs or rests.
     waits: BTreeMap<SpaceId, u64>,
-    /// ... but for so many hundredths, in which it waits for something else.
+    /// The hundredths of its time that each waits for something else.
     rests: u64,
     /// The pages that each has to fetch in a second.
     fetches: u64,
@@ -492,7 +492,7 @@ mod working_set {
     }
 
     #[test]
-    fn who_has_not_shown_its_needs_is_taken_to_need_what_those_did_that_have_ended() {
+    fn a_new_task_is_assumed_to_need_the_mean_of_ended_ones() {
         let mut sight = Sight::new("working-set", &[("slice-ms", 100_000)], &[0, 0]);
         set(&mut sight, &[(900, 90), (900, 90)]);
         sight.run(2, 0);

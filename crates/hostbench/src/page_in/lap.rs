@@ -9,7 +9,7 @@ use tidemark_live::sys::thread;
 
 use crate::workload::heap::{PAGE_WORDS, word};
 
-/// A prime by which a walk goes through pages so that neighbours do not follow each other.
+/// The step of a walk over all pages: a prime, so that neighbours do not follow each other.
 const STRIDE: u64 = 7919;
 /// The number of touches between two looks at the clock.
 const LOOK_EVERY: u32 = 1024;
@@ -29,7 +29,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// So many pages of zeros.
+    /// `pages` of zeros.
     pub fn new(pages: u32) -> Heap {
         let words = vec![0u64; (pages as usize + 1) * PAGE_WORDS];
         let first = words.as_ptr().align_offset(PAGE_WORDS * size_of::<u64>());

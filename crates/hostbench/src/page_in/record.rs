@@ -14,7 +14,7 @@ pub const SCHEMA: &str = "tidemark.page-in.v1";
 /// The reason that the bare loop has no busy second thread.
 pub const ONE_PROCESSOR: &str = "there is only one processor";
 
-/// The least time in hundredths of a second of which it is told how it is divided.
+/// The least time, in hundredths of a second, whose division is shown.
 const TICKS_MIN: u64 = 20;
 
 /// The cost of faults on a machine.
@@ -79,13 +79,13 @@ pub struct Row {
     pub processor_us: f64,
     /// The elapsed time.
     pub elapsed_us: f64,
-    /// The processor time of the program: in user mode, ...
+    /// The processor time of the program: in user mode.
     pub program_user_us: f64,
-    /// ... and in the kernel. How it is divided is sampled.
+    /// The processor time of the program in the kernel. The division is sampled.
     pub program_system_us: f64,
-    /// The processor time of the engine: in user mode, if it was long enough to tell, ...
+    /// The processor time of the engine: in user mode, if it was long enough to tell.
     pub engine_user_us: Option<f64>,
-    /// ... and in the kernel. How it is divided is sampled, too.
+    /// The processor time of the engine in the kernel. The division is sampled, too.
     pub engine_system_us: Option<f64>,
     /// The part of the time that a busy second thread ran, in percent: less than a hundred where
     /// others want the processors, too.

@@ -1,4 +1,4 @@
-//! The memory of a program and of all that it starts, as `/proc` tells it.
+//! The memory of a program and of all that it starts, from `/proc`.
 
 use std::fs;
 

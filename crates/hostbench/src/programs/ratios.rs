@@ -67,7 +67,7 @@ impl Measured {
         }
     }
 
-    /// The failures of runs of ours.
+    /// The failures of runs under Tidemark, not of its rivals.
     pub fn own_failures(&self) -> Vec<&String> {
         let shares = self.programs.iter().flat_map(|one| &one.shares);
         let own = shares

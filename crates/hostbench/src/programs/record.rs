@@ -114,7 +114,7 @@ pub struct Counts {
     /// The most memory its control group held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_peak_bytes: Option<u64>,
-    /// The most memory the zram device took; the group's limit was lower by so much.
+    /// The most memory the zram device took, by which the group's limit was lowered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_peak_bytes: Option<u64>,
     /// Tells if the device took so much that it could not all be taken off the limit.
@@ -156,8 +156,8 @@ impl ShareRecord {
         plan: (Cache, &[Entrant]),
     ) -> ShareRecord {
         let (cache, entrants) = plan;
-        // A page that is in the cache when a group's program maps it is not the group's: whoever
-        // read it pays for it.
+        // A page that is in the cache when a group's program maps it is not the group's: its first
+        // reader's group pays for it.
         let files = match cache {
             Cache::Cold => native.file_peak_bytes,
             Cache::Warm => 0,

@@ -474,7 +474,7 @@ fn finish(client: Option<Client>, interrupt: &AtomicBool) -> Result<(), Stop> {
     })
 }
 
-/// Takes what the device holds off the group's limit: it is nobody's memory to the kernel.
+/// Takes what the device holds off the group's limit: the kernel charges it to no group.
 fn follow_device(device: u32, group: &Group, group_bytes: u64, counts: &mut Counts) {
     let Some(held) = zram::memory_bytes(device) else {
         return;

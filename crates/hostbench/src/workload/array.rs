@@ -110,7 +110,7 @@ pub fn follow_on_file(
     ))
 }
 
-/// Memory as words. Whoever else maps the words of a file sees them change, so there they are
+/// Memory as words. Other mappings of a file see its words change, so there they are
 /// atomics; that costs nothing here.
 trait Words {
     fn word(&self, place: usize) -> u64;

@@ -1,4 +1,4 @@
-//! The program of `tidemark bench page-in`: it takes faults of each kind, and tells what they took.
+//! The program of `tidemark bench page-in`: it takes faults of each kind, and reports their cost.
 //!
 //! It runs under an engine, asks the run that it is part of to give it more or less memory, and
 //! watches the engine meanwhile. Every page that it reads is checked.
@@ -232,7 +232,7 @@ impl Run {
         Ok((memory, own))
     }
 
-    /// The way out of so many pages that the rest fits, while the program waits.
+    /// The way out of as many pages as do not fit, while the program waits.
     fn way_out(&mut self) -> Result<(), String> {
         let before = self.counts()?;
         let observer = Observer::of_own_engine()?;

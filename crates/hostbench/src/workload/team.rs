@@ -75,7 +75,7 @@ pub fn wait_for_signal() -> Result<(), String> {
     }
 }
 
-/// Members under way; whoever is left is ended with the team.
+/// Members under way; those that are left are ended with the team.
 struct Team {
     children: Vec<Child>,
 }

@@ -7,9 +7,9 @@
 //! has an *agenda*, a ring of slots of time with the pages that may leave then. A slot is opened
 //! when its time has come: a page that was used since moves on to the slot of its new time.
 //!
-//! Changes are told late, at the next use that faults, but in order and exactly: a use of a page
-//! that should have left is a fault itself, before which all that left is told. A page that
-//! departs leaves at once, or with the tick of its use; the entry it had is passed over.
+//! Changes are reported late, at the next use that faults, but in order and exactly: a use of a
+//! page that should have left is a fault itself, before which all departures are reported. A page
+//! that departs leaves at once, or with the tick of its use; the entry it had is passed over.
 //!
 //! # Invariants
 //! 1. Each page of a window's set has one entry in its agenda that is not passed over, under a time

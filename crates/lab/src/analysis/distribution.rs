@@ -11,9 +11,10 @@ use super::runs::{Runs, Sums, sort};
 
 /// Numbers below this are counted; the table stays in the second-level cache.
 const SMALL: usize = 1 << 13;
-/// So many large numbers wait at least before they are put in order …
+/// At least this many large numbers wait before they are put in order.
 const WAITING_MIN: usize = 1 << 20;
-/// … and at least one for so many distinct ones: then merging costs but a few steps a number.
+/// At least one large number waits for this many distinct ones: then merging costs but a few steps
+/// a number.
 const WAITING_SHARE: usize = 2;
 
 /// The number of numbers [`Collector::take`] may be given before [`Collector::settle`].

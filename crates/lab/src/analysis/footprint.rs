@@ -53,8 +53,8 @@ struct Used {
 }
 
 impl Footprinter {
-    /// Starts with a trace's header, to take so many of its processes, which last for `time` in
-    /// all: in at most `pieces` intervals of at least `ticks_least` each.
+    /// Starts with a trace's header, for the chosen processes, which last for `time` in all: in at
+    /// most `pieces` intervals of at least `ticks_least` each.
     ///
     /// # Panics
     /// If there is to be no interval.
@@ -295,7 +295,7 @@ mod tests {
             .collect();
         assert_eq!(told, [(0, 2, 2), (4, 3, 2)]);
         assert_eq!(found.touched_so_far(), [2, 4]);
-        // Nothing is told of mappings.
+        // The trace has no mappings.
         assert_eq!(
             (found.intervals[0].mapped, &found.regions[..]),
             (None, &[][..])

@@ -181,7 +181,7 @@ pub fn measure(
     }
 }
 
-/// A listener that is told of intervals besides.
+/// A listener that also learns of intervals.
 pub(super) trait Listener {
     /// A page was used first at `time`.
     fn began(&mut self, time: u64);

@@ -52,10 +52,9 @@ pub struct Knees {
 }
 
 impl Lifetime {
-    /// The lifetime function of a program of `duration_ticks` that has so many faults with so many
-    /// pages, for each of `points`; in any order. Points of less than a page are left out: a
-    /// program always has the page it is on. Of several with the same pages that with fewest faults
-    /// stands.
+    /// The lifetime function of a program of `duration_ticks`; each of `points` has pages and the
+    /// faults with them, in any order. Points of less than a page are left out: a program always
+    /// has the page it is on. Of several with the same pages that with fewest faults stands.
     pub fn new(duration_ticks: u64, points: impl IntoIterator<Item = (f64, u64)>) -> Lifetime {
         let mut points: Vec<LifetimePoint> = points
             .into_iter()
@@ -81,7 +80,7 @@ impl Lifetime {
         self
     }
 
-    /// The points from the least memory in which a program of so many pages may have a knee.
+    /// The points from the least memory in which a program of `pages` may have a knee.
     pub fn with_room_for_knees(mut self, pages: u64) -> Lifetime {
         let least = pages as f64 * KNEE_SHARE_LEAST;
         self.points.retain(|point| point.pages >= least);

@@ -10,12 +10,12 @@
 //! What was sampled in windows tells less: [`sight`].
 //!
 //! Memory that varies: [`intervals`] give the curves of [`working_set`] and [`vmin`] for all
-//! windows; these and [`pff`] also walk a string and tell [`residence`] of their size over time.
-//! Of a string that is not held, [`ageing`] tells the working set over time, and the [`longest`]
-//! intervals the most pages of working set and VMIN.
-//! Behaviour: [`localities`] and [`phases`] with [`peaks`] between them, [`lifetime`] functions
-//! with their knees, [`space_time`] products, the memory [`needed`], the [`portions`] of
-//! regions in all that, and the [`footprint`] beside what is mapped.
+//! windows; these and [`pff`] also walk a string and report their size over time to [`residence`].
+//! Of a string that is not held, [`ageing`] computes the working set over time, and the [`longest`]
+//! intervals give the most pages of working set and VMIN. Behaviour: [`localities`] and [`phases`]
+//! with [`peaks`] between them, [`lifetime`] functions with their knees, [`space_time`] products,
+//! the memory [`needed`], the [`portions`] of regions in all that, and the [`footprint`] beside
+//! what is mapped.
 
 pub mod ageing;
 mod ahead;

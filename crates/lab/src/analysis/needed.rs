@@ -35,7 +35,7 @@ impl Terms {
         (self.own_ns(duration_ticks) * self.slow_down_max / self.page_in_ns) as u64
     }
 
-    /// The slow-down from so many page-ins, as a share of the program's own time.
+    /// The slow-down by page-ins, as a share of the program's own time.
     pub fn slow_down(&self, duration_ticks: u64, page_ins: u64) -> f64 {
         page_ins as f64 * self.page_in_ns / self.own_ns(duration_ticks)
     }
@@ -54,7 +54,7 @@ pub struct Needed {
     pub page_ins: u64,
     /// The slow-down that follows, as a share of the program's own time.
     pub slow_down: f64,
-    /// True if less may do: the trace can't tell of less.
+    /// True if less may suffice: the trace shows nothing below.
     pub is_at_most: bool,
 }
 
@@ -110,7 +110,7 @@ pub fn needed_working_set(
 /// The least memory that any policy could do with, in the mean: VMIN's. As [`needed_working_set`].
 ///
 /// Of a sampled trace a page has one touch in a window, however long it was in use: VMIN would give
-/// it up at once. Where the answer rests on that, the working set's is told, which is enough.
+/// it up at once. Where the answer depends on that, it is the working set's, which is enough.
 pub fn needed_vmin(
     string: ReferenceString<'_>,
     intervals: &Intervals,
@@ -176,7 +176,7 @@ fn of_window(intervals: &Intervals, window: u64, terms: &Terms) -> Needed {
     }
 }
 
-/// The shortest bearable window that the trace can tell of, and whether a shorter one would do too.
+/// The shortest bearable window that the trace can show, and whether a shorter one may suffice.
 fn window_in_sight(intervals: &Intervals, terms: &Terms, sight: Sight) -> (u64, bool) {
     let shortest = shortest_window(intervals, terms);
     let window = shortest.max(sight.window_min);

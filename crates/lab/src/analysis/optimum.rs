@@ -22,7 +22,7 @@ use super::depths::Depths;
 
 /// No next use.
 const NEVER: u32 = u32::MAX;
-/// Rows of up to so many machines are run one by one.
+/// Rows of up to this many machines are run one by one.
 const ROW: usize = 64;
 /// The longest string: places in it, and twice as many events, fit into 31 bits.
 pub const REFERENCES_MAX: usize = 1 << 30;

@@ -138,7 +138,7 @@ struct Piece {
     pages: Vec<u32>,
 }
 
-/// The size class of a locality of so many pages: 1, 2, 3 to 4, 5 to 8 …
+/// The size class of a locality by its pages: 1, 2, 3 to 4, 5 to 8 …
 fn class_of(pages: usize) -> usize {
     pages.next_power_of_two().trailing_zeros() as usize
 }

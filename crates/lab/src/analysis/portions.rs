@@ -51,7 +51,7 @@ pub struct Portions {
 }
 
 impl Portioner {
-    /// Starts with a trace's header, to take so many of its processes. Misses are counted in memory
+    /// Starts with a trace's header, for the chosen processes. Misses are counted in memory
     /// of each of `sizes`, in pages.
     pub fn new(header: &Header, processes: usize, sizes: &[u64]) -> Portioner {
         Portioner {

@@ -45,7 +45,7 @@ impl<'a> ReferenceString<'a> {
             .departing(&references.departures)
     }
 
-    /// The duration of references in a trace that has so many of them.
+    /// The duration of references, by their number.
     pub(crate) fn touch_of(granularity: Granularity) -> Touch {
         match granularity {
             Granularity::Exact => Touch::UntilNext,
@@ -75,7 +75,7 @@ impl<'a> ReferenceString<'a> {
         ReferenceString { times, ..self }
     }
 
-    /// The same references, lasting as `touch` says.
+    /// The same references, where each use lasts for a moment or until the next, by `touch`.
     pub fn lasting(self, touch: Touch) -> ReferenceString<'a> {
         ReferenceString { touch, ..self }
     }

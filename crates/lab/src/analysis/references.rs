@@ -3,9 +3,9 @@
 //! Pages of a process that ends, or executes another program, depart: their frames are free.
 //!
 //! Pages are numbered from 0 in the order of their first appearance, over all chosen processes. A
-//! page is told apart by its process and its virtual page number, and by the program it belongs to:
-//! after an exec the same addresses are other pages. Where that is asked for, what processes have
-//! in common is one page (`sharing` says what that is).
+//! page is distinguished by its process and its virtual page number, and by the program it belongs
+//! to: after an exec the same addresses are other pages. Where that is asked for, what processes
+//! have in common is one page (`sharing` says what that is).
 //!
 //! # Invariants
 //! 1. Every number in `pages` is below `page_count`, and each number's first appearance comes after
@@ -39,8 +39,8 @@ pub struct References {
     pub departures: Vec<Departure>,
     /// The places of the first references of visits, rising; empty where the trace has none.
     pub visits: Vec<u64>,
-    /// The size of each page's object, in bytes; empty where the trace tells none, 0 where it does
-    /// not tell of this one.
+    /// The size of each page's object, in bytes; empty if the trace has none, 0 if it has none for
+    /// this page.
     pub sizes: Vec<u64>,
     /// The pages that are files' as others have them, too, if sharing was asked for.
     pub common: BTreeMap<u32, FilePage>,
@@ -169,8 +169,8 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// Starts with a trace's header, to load so many of its processes. What several have in common
-    /// is one page.
+    /// Starts with a trace's header, to load the chosen processes. A page that several have in
+    /// common is one page.
     pub fn of(header: &Header, choice: Choice, processes: usize) -> Loading {
         match processes {
             0 | 1 => Loading::new(header, choice),
@@ -277,7 +277,7 @@ impl Loading {
         self.references
     }
 
-    /// Takes in what an event of `process` tells of visits and objects. The records of its block
+    /// Takes in the visits and objects of an event of `process`. The records of its block
     /// have been taken up to the one at `start`.
     fn note_object(&mut self, process: u32, start: usize, placed: &Placed) {
         match placed.event {
@@ -420,7 +420,7 @@ impl Loading {
     }
 }
 
-/// Returns true if an event tells of mappings, or of their processes.
+/// Returns true if an event is about mappings, or about their processes.
 fn is_of_memory(event: &Event) -> bool {
     matches!(
         event,
@@ -481,7 +481,7 @@ impl Clock {
         *ended = Some(time.max(before));
     }
 
-    /// Lets so many ticks pass in the process whose block began last.
+    /// Lets `ticks` pass in the process whose block began last.
     pub(crate) fn pass(&mut self, ticks: u64) {
         self.now = self.now.saturating_add(ticks);
         if let Some(Some(ended)) = self.ended.get_mut(self.current) {

@@ -6,7 +6,7 @@
 
 use super::reference_string::ReferenceString;
 
-/// A watcher that is told of the resident set.
+/// A watcher of the resident set.
 pub trait Watcher {
     /// From tick `from` to before tick `to`, `size` pages were resident.
     fn stayed(&mut self, from: u64, to: u64, size: u64);

@@ -10,7 +10,7 @@
 /// Numbers between two marks.
 const SPAN: usize = 256;
 
-/// The number of numbers, and their sum.
+/// The count and the sum of numbers in a multiset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) count: u64,
@@ -18,7 +18,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds `number` so many times.
+    /// Adds `number` that many times.
     #[inline]
     pub(super) fn add(&mut self, number: u64, count: u64) {
         self.count += count;
@@ -43,7 +43,7 @@ pub(super) struct Runs {
 struct Mark {
     /// The place.
     at: usize,
-    /// The number that comes next there.
+    /// The number at that place.
     first: u32,
     /// The number before.
     before: u32,
@@ -51,7 +51,7 @@ struct Mark {
 }
 
 impl Runs {
-    /// Nothing yet, with room for so many bytes.
+    /// Empty, with room for `bytes`.
     fn with_room(bytes: usize) -> Runs {
         Runs {
             bytes: Vec::with_capacity(bytes),

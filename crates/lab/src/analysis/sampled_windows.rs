@@ -1,10 +1,10 @@
-//! The windows of a sampled trace over its time: how fine it tells of what, when.
+//! The windows of a sampled trace over its time: the finest that it shows at each time.
 //!
 //! A recording begins with short windows and makes them longer where sampling would cost too much,
-//! so that one part of a trace may tell of working sets that another can't. A set over `window`
+//! so that one part of a trace may show working sets that another can't. A set over `window`
 //! ticks is known at a time if no sampling window that began within `window` before was longer than
 //! half of it: between two records of a page that is in constant use nearly two windows may lie.
-//! Until `window` has passed the set is all that was ever touched, which each first touch tells.
+//! Until `window` has passed the set is all that was ever touched, which first touches show.
 
 use std::ops::Range;
 
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// A trace of so many ticks in one process, with windows of 10 that change at these times.
+    /// A trace of `end` ticks in one process, with windows of 10 that change at these times.
     fn windows(end: u32, changes: &[(u64, u64)]) -> SampledWindows {
         let mut block = Block {
             time_start: 1000,

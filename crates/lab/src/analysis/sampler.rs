@@ -1,8 +1,8 @@
 //! Samples of a trace that is not kept: takes its blocks as they come.
 //!
-//! As in [`references`](super::references), a page is told apart by its process, its number and
-//! the program it belongs to. Here the three become one word by a hash; that two pages share a
-//! word is as likely as that two hashes of 64 bits are equal.
+//! As in [`references`](super::references), a page is distinguished by its process, its number and
+//! the program it belongs to. Here the three become one word by a hash; that two pages share a word
+//! is as likely as that two hashes of 64 bits are equal.
 
 use rayon::prelude::*;
 use tidemark_trace::{Block, Event};

@@ -13,8 +13,8 @@
 //!
 //! The samples may be wrong together: about pages that hardly any of them has, and about distances
 //! shorter than the inverse of the share. [`Estimate::bound`] counts that in, as far as samples
-//! can tell; of fewer than [`PAGES_LEAST`] pages they can't. Where a program's references go to a
-//! few hundred pages, the exact curve of [`stack`](super::stack) is cheap.
+//! show; of fewer than [`PAGES_LEAST`] pages they can't. Where a program's references go to a few
+//! hundred pages, the exact curve of [`stack`](super::stack) is cheap.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -28,7 +28,7 @@ use super::stack::Stack;
 pub enum Share {
     /// This share of all pages, above 0 and at most 1.
     Rate(f64),
-    /// At most so many pages, from all at first to ever fewer. At least 1.
+    /// At most this many pages, from all at first to ever fewer. At least 1.
     Pages(u32),
 }
 
@@ -57,9 +57,9 @@ pub struct Point {
 /// Samples of fewer pages than this say nothing for sure.
 pub const PAGES_LEAST: u64 = 200;
 
-/// A miss ratio is within so many of the curve's largest standard errors, and what no sample has.
-/// With eight samples one in 600 lies beyond five errors at a point; over a whole curve the largest
-/// was off by 4.5, on the strings of `an_estimate_is_within_its_bound`.
+/// A miss ratio is within this many of the curve's largest standard errors, and the share that no
+/// sample has. With eight samples one in 600 lies beyond five errors at a point; over a whole curve
+/// the largest was off by 4.5, on the strings of `an_estimate_is_within_its_bound`.
 const ERRORS: f64 = 5.0;
 
 /// The estimate of a string from samples: an estimate.

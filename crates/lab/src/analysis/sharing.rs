@@ -2,18 +2,18 @@
 //!
 //! Processes have a page in common where they map the same page of a file, or shared memory that
 //! one has inherited from the other, and after a fork. One that stores to it gets a page of its
-//! own, unless the mapping is shared, or nobody else has the page any more.
+//! own, unless the mapping is shared, or no other process has the page any more.
 //!
-//! A [`Space`] is what one process has where; [`Sharing`] knows who else has it. A store to a page
-//! of one's own is the common case, and is told by the watch beside the page's number alone.
+//! A [`Space`] is what one process has where; [`Sharing`] knows who else has it. A store to a
+//! private page is the common case, and the watch beside the page's number shows it.
 //!
 //! # Invariants
-//! 1. A page that someone has is in `holders` with as many as have it: each process once.
-//! 2. `pages` and `keys` are each other's inverse, and know only pages that someone has.
-//! 3. In a trace of one process, pages are told apart by their virtual page numbers alone.
+//! 1. A held page is in `holders` with the number of its holders: each process once.
+//! 2. `pages` and `keys` are each other's inverse, and have only held pages.
+//! 3. In a trace of one process, pages are distinguished by their virtual page numbers alone.
 //!
 //! # What is left out
-//! Files are told apart by their paths, and a file whose name was removed is none. Where traces
+//! Files are distinguished by their paths, and a file whose name was removed is none. Where traces
 //! have pages above 4 KiB, mappings need not begin with a page, and files are not followed. A page
 //! of a file that a process maps twice is two pages in it.
 
@@ -26,20 +26,20 @@ use tidemark_trace::{Event, Kinds};
 
 use super::references::Numbers;
 
-/// Pages of at most so many bytes lie in files as they do in memory.
+/// Pages of at most this many bytes lie in files as they do in memory.
 pub(crate) const FILE_PAGE_BYTES_MAX: u64 = 4096;
 /// The number of pages and mappings that living children have from their parents, all together: a
 /// trace of a few bytes may start a child of a parent with very many. Later ones begin with
 /// nothing.
 const INHERITED_MAX: usize = 1 << 22;
 
-/// The watch of a page that a store changes nothing about ...
+/// The watch of a page of one process: no access changes its number.
 const OWN: u8 = 0;
-/// ... of one that a store may leave ...
+/// The watch of a shared page: a store gets the process another page.
 const COPIED: u8 = Kinds::STORE.0;
-/// ... of one that something else was mapped over: any access looks again ...
+/// The watch of a page in a range that was mapped anew: any access looks it up again.
 const STALE: u8 = Kinds::ALL.0;
-/// ... and of one in a shared mapping. It is no kind of access.
+/// The watch of a page in a shared mapping. It is no kind of access.
 const SHARED: u8 = 1 << 7;
 
 /// The accesses of `kinds` as watches have them. What is not known to be a load is a store.
@@ -82,7 +82,7 @@ struct Key {
     index: u64,
 }
 
-/// A page of a file: whoever maps it has the same.
+/// A page of a file: every process that maps it has the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FilePage {
     /// The path.
@@ -96,7 +96,7 @@ pub struct FilePage {
 pub(crate) struct Settled {
     /// The page that the process has there now.
     pub(crate) number: u32,
-    /// The page that it had before, if nobody has that any more.
+    /// The page that it had before, if no process has that any more.
     pub(crate) gone: Option<u32>,
 }
 
@@ -108,7 +108,8 @@ pub(crate) struct Sharing {
     objects: u32,
     /// The names of files, by their objects.
     names: HashMap<u32, Arc<str>>,
-    /// Pages that were a file's from the first, and that nobody stored to who alone had them.
+    /// Pages that were a file's from the first, and were not stored to by a process that alone had
+    /// them.
     common: BTreeMap<u32, FilePage>,
     /// The page that stands for one of an object.
     pages: HashMap<Key, u32>,
@@ -143,7 +144,7 @@ impl Space {
         numbers
     }
 
-    /// Has whoever touches a page in `range` look what is mapped there.
+    /// Makes the next touch of a page in `range` look up its mapping.
     fn mark_stale(&mut self, range: Range<u64>) {
         if range.end - range.start < self.numbers.room() as u64 {
             for page in range {
@@ -161,7 +162,7 @@ impl Space {
 }
 
 impl Sharing {
-    /// Nobody has anything, in a trace with pages of that size.
+    /// No process has a page yet, in a trace with pages of that size.
     pub(crate) fn new(page_bytes: u64) -> Sharing {
         Sharing {
             page_bytes,
@@ -253,7 +254,7 @@ impl Sharing {
         }
     }
 
-    /// Takes everything from a process. The pages that nobody has any more, rising.
+    /// Takes everything from a process. Returns the pages without a holder, rising.
     pub(crate) fn clear(&mut self, space: &mut Space) -> Vec<u32> {
         let mut space = std::mem::replace(space, Space::new());
         self.inherited -= space.inherited;
@@ -263,8 +264,8 @@ impl Sharing {
         gone
     }
 
-    /// Looks what page a process has at `page`, which it does not have yet, or whose watch tells
-    /// of such an access. `fresh` is the number of the next page that nobody had.
+    /// Looks up a process's page at `page`, which it does not have yet, or whose watch is for such
+    /// an access. `fresh` is the number of the next new page.
     #[inline(never)]
     pub(crate) fn settle(
         &mut self,

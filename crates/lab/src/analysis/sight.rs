@@ -30,8 +30,8 @@ impl Sight {
         window_min: 0,
     };
 
-    /// Of a trace that was sampled in windows of at most `window` ticks. `names` tells the process
-    /// of each page; windows are in its own time.
+    /// The sight of a trace that was sampled in windows of at most `window` ticks. `names` has the
+    /// process of each page; windows are in the time of that process.
     pub fn in_windows(string: ReferenceString<'_>, names: &[Name], window: u64) -> Sight {
         Sight {
             pages_min: most_touched(string, names, window).max(1),

@@ -1,9 +1,9 @@
 //! Any policy, of the core's registry or from a file, at chosen sizes, by simulation on every
 //! processor.
 //!
-//! The memory asks the policy only when it is full, moves one page at a time and waits for nobody:
-//! what published miss counts are made with. A hit sets a bit and stays out of the policy, unless
-//! the policy asks for every reference.
+//! The memory asks the policy only when it is full, moves one page at a time and never waits: so
+//! published miss counts are made. A hit sets a bit and stays out of the policy, unless the policy
+//! asks for every reference.
 
 mod batch;
 
@@ -41,7 +41,7 @@ pub struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    /// `policy` as it is unless somebody asks otherwise, in a memory with reference bits.
+    /// `policy` with its defaults, in a memory with reference bits.
     pub fn new(policy: &'a str, frames: u32) -> Job<'a> {
         Job {
             policy,
@@ -214,8 +214,8 @@ const REFERENCE_NS: u64 = 1000;
 const REFUSALS_MAX: u64 = 1000;
 
 /// The contents of a frame: the page's number, and how the policy knows it. Kept together, because
-/// a page that leaves has been in nobody's cache for long; the parts of its name stand apart, which
-/// takes eight bytes less.
+/// a page that leaves has been in no processor's cache for long; the parts of its name stand apart,
+/// which takes eight bytes less.
 #[derive(Clone, Copy)]
 struct Held {
     index: u64,
@@ -260,15 +260,15 @@ struct Memory<'a, P> {
     ids: &'a [PageId],
     /// The policy's names of those of the next pages that are not resident.
     ahead: Vec<PageId>,
-    /// The frames that may be emptied for them, ...
+    /// The frames that may be emptied for them.
     next: Vec<FrameId>,
-    /// ... and what those hold.
+    /// The pages in the frames `next`.
     leaving: Vec<PageId>,
     /// References so far.
     ticks: u64,
-    /// The pages that depart from here on, ...
+    /// The pages that depart from here on.
     departures: &'a [Departed],
-    /// ... and before which reference the first do.
+    /// The number of the reference before which the first of them depart.
     due: u64,
 }
 
@@ -423,7 +423,7 @@ impl<'a, P: Policy> Memory<'a, P> {
         frame
     }
 
-    /// Tells of a page that has come to `frame`.
+    /// Reports a page that has come to `frame`.
     fn enter(&mut self, frame: FrameId, page: PageId, cause: Cause) {
         // Every use is a write, and what is written is written at once.
         let is_used = cause != Cause::Cleaned;
@@ -464,7 +464,7 @@ impl<'a, P: Policy> Memory<'a, P> {
     }
 
     /// Writes what the policy wants clean. None is back before the last is named, and what need
-    /// not be written is back first. Nobody refers to a page meanwhile, so that it keeps its frame.
+    /// not be written is back first. No page is referred to meanwhile, so that it keeps its frame.
     fn clean(&mut self, wanted: Option<FrameId>) {
         let (mut ready, mut written) = (Vec::new(), Vec::new());
         while let Some(frame) = self.ask(wanted, P::clean) {
@@ -492,7 +492,7 @@ impl<'a, P: Policy> Memory<'a, P> {
         }
     }
 
-    /// Empties a frame for a page that comes at once: nobody will have seen it free.
+    /// Empties a frame for a page that comes at once: it is never seen free.
     fn evict(&mut self) -> FrameId {
         let frame = self.choose_victim();
         self.take_out(frame);
@@ -540,7 +540,7 @@ impl<'a, P: Policy> Memory<'a, P> {
         self.leave(frame, what.id(), Departure::Evicted);
     }
 
-    /// Tells of a page that is on its way out of `frame`.
+    /// Reports a page that is on its way out of `frame`.
     fn leave(&mut self, frame: FrameId, page: PageId, why: Departure) {
         if let Some(places) = &mut self.places {
             places.clear(frame);
@@ -549,7 +549,8 @@ impl<'a, P: Policy> Memory<'a, P> {
     }
 }
 
-/// Before which reference the first of these departures comes.
+/// The number of the reference before which the first of `departures` takes place; the largest
+/// number if there is none.
 fn next_due(departures: &[Departed]) -> u64 {
     departures.first().map_or(u64::MAX, |first| first.before)
 }

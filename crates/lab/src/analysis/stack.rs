@@ -41,7 +41,7 @@ const LINE: u32 = 512;
 const FAN: usize = 16;
 /// The shortest time line. One node sums it.
 const PLACES_MIN: u32 = LINE * FAN as u32;
-/// Tables of so many pages don't fit into a processor's nearest caches.
+/// Tables of this many pages don't fit into a processor's nearest caches.
 const FAR_MIN: usize = 1 << 15;
 /// The number of references before that for whose turn a page's place is asked, and the line it is
 /// in; and how many after it its depth is counted. Memory answers within the time of some ten
@@ -75,7 +75,7 @@ static CHILDREN_AFTER: [[u32; FAN]; FAN] = {
     masks
 };
 
-/// The LRU stack of up to so many pages.
+/// The LRU stack, with a largest number of pages.
 pub struct Stack {
     /// The place of each page's last reference.
     last: Vec<u32>,

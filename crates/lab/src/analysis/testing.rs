@@ -35,7 +35,7 @@ pub(super) fn map(start: u64, pages: u64, file: &str) -> Event {
     }
 }
 
-/// Loads of these pages, one a unit of time, with events behind so many of them.
+/// Loads of these pages, one a unit of time, with events behind given numbers of them.
 pub(super) fn block(process: u32, pages: &[u64], events: Vec<(u32, Event)>) -> Block {
     let placed = |(after, event)| Placed {
         after,

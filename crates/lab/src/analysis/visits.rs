@@ -5,7 +5,7 @@
 //! depends on the sets alone.
 //!
 //! # Invariants
-//! 1. Every object is below the number of sizes, and stands in a visit once at most.
+//! 1. Every object is below the number of sizes, and occurs in a visit once at most.
 //! 2. Every size is 1 at least.
 
 use super::references::References;
@@ -28,7 +28,7 @@ pub struct Visits {
 /// The reason for which a trace has no visits to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoVisits {
-    /// It tells of none.
+    /// It has none.
     None,
     /// It tells the sizes of some objects, and not of these many.
     SizesMissing(u64),

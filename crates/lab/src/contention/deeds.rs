@@ -35,12 +35,12 @@ pub(super) enum Action {
     Return,
     /// A window is looked for, its lock being held.
     Find(u32),
-    /// An idle processor takes the lock of the free pages, if nobody has it and there is something
-    /// to fill with zeros.
+    /// An idle processor takes the lock of the free pages, if it is free and there is a page to
+    /// fill with zeros.
     Try,
     /// It has filled a page and put it back.
     Filled,
-    /// The next page of so many is given back.
+    /// The next of the remaining pages is given back.
     FreeMore(u32),
 }
 
@@ -168,7 +168,7 @@ fn enqueue(
     }
 }
 
-/// Moves so many pages under a lock, and counts them.
+/// Moves `pages` under a lock, and counts them.
 fn under(lock: Lock, pages: u32, charges: &Charges, actions: &mut Vec<Action>) {
     actions.extend([
         Action::Take(lock),

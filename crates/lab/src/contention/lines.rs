@@ -31,7 +31,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// So many lines, all of them at the first processor.
+    /// `count` lines, all of them at the first processor.
     pub(super) fn new(count: usize, processors: usize, near_ns: u64, far_ns: u64) -> Lines {
         let line = Line {
             owner: 0,

@@ -170,8 +170,8 @@ impl Floor<'_> {
         self.ahead.push(Reverse((until, number)));
     }
 
-    /// Goes on with the processor's job. When that is done, whoever has been idle longest gets the
-    /// next one, as a scheduler spreads work.
+    /// Goes on with the processor's job. When that is done, the processor that has been idle
+    /// longest gets the next one, as a scheduler spreads work.
     fn take_deed(&mut self, number: usize, now: u64) {
         let (job, done) = match self.processors[number].job {
             Some((job, done)) if done < self.work.jobs[job].len() => (job, done),
@@ -206,8 +206,8 @@ impl Floor<'_> {
         self.ahead.push(Reverse((now, number)));
     }
 
-    /// Gives the next job to whoever has been idle longest. Answers it if that is `number`, which
-    /// begins when nobody is idle, or the first jobs are handed out.
+    /// Gives the next job to the processor that has been idle longest. Returns it if that is
+    /// `number`, which begins when no other is idle, or when the first jobs are handed out.
     fn hand_out(&mut self, number: usize, now: u64) -> Option<usize> {
         let job = self.next_job;
         if job >= self.work.jobs.len() {
@@ -291,7 +291,7 @@ impl Floor<'_> {
         None
     }
 
-    /// Gives the lock back, or to whoever has waited longest.
+    /// Gives the lock back, or to the processor that has waited longest.
     fn give(&mut self, lock: Lock, number: usize, now: u64) -> u64 {
         let place = self.place(lock);
         let line = self.line(place);

@@ -30,7 +30,7 @@ pub(super) enum Found {
 }
 
 impl Windows {
-    /// So many windows in so many parts, each with one window at least.
+    /// `windows` in `parts`, each with one window at least.
     pub(super) fn new(windows: u32, parts: u32) -> Windows {
         let own = (windows / parts).max(1);
         let part = || {

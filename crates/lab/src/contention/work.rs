@@ -15,13 +15,13 @@ const AROUND: (u64, u64) = (3, 4);
 /// One thing a process asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
-    /// Computes for so many nanoseconds.
+    /// Computes for this many nanoseconds.
     Compute(u64),
     /// Uses a private page for the first time.
     Fill,
     /// Stores to a page that is not its own yet.
     Copy,
-    /// Uses a page of a file for the first time, with which so many are mapped.
+    /// Uses a page of a file for the first time, with which this many are mapped.
     Map {
         /// The file.
         file: u32,
@@ -30,7 +30,7 @@ pub(super) enum Deed {
     },
     /// Uses a window of files by a system call.
     Read(u32),
-    /// Ends or unmaps, and gives back so many pages of its own.
+    /// Ends or unmaps, and gives back this many private pages.
     Free(u32),
 }
 
@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// The same work so many times over. Files are the same ones.
+    /// The same work repeated. Files are the same ones.
     pub fn repeat(&self, times: u32) -> Work {
         Work {
             jobs: (0..times).flat_map(|_| self.jobs.clone()).collect(),

@@ -9,7 +9,7 @@ use super::{Progress, Study, VERSION};
 use crate::analysis::simulate::{Job, collect_page_ids, count_batch_misses};
 use crate::analysis::visits::{NoVisits, Visits, bound_misses};
 
-/// A curve has about so many points where sizes are not asked for: each is a run.
+/// A curve has about this many points where sizes are not asked for: each is a run.
 const POINTS: u64 = 24;
 
 impl Study {

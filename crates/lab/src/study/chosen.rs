@@ -11,7 +11,7 @@ use tidemark_trace::{Block, Blocks, Error, Event, Unpacker};
 
 use super::opened::Opened;
 
-/// So many processes are named to one who asks for another.
+/// The number of processes that a refusal names.
 const NAMED_MAX: usize = 8;
 
 /// A process as its trace names it.
@@ -19,7 +19,7 @@ const NAMED_MAX: usize = 8;
 pub struct Known {
     /// Its number in the trace.
     pub process: u32,
-    /// Its number in the system, where that is told.
+    /// Its number in the system, if that is known.
     pub pid: Option<u32>,
     /// The programs that it ran, one after the other.
     pub programs: Vec<String>,

@@ -1,4 +1,4 @@
-//! Compression: how well pages do, as it is told for a replay.
+//! Compression: the sizes of compressed pages that a replay assumes.
 
 use std::sync::Arc;
 

@@ -24,9 +24,9 @@ use crate::analysis::sharing::FILE_PAGE_BYTES_MAX;
 use crate::analysis::vmin::vmin_point;
 use crate::analysis::working_set::working_set_point;
 
-/// A curve that can be drawn has about so many points where every one is cheap …
+/// A curve that can be drawn has about this many points where every one is cheap.
 pub(super) const SPREAD: u64 = 480;
-/// … and so many where each takes a run of its own.
+/// The number of points of a curve where each takes a separate run.
 const SPREAD_OF_RUNS: u64 = 24;
 /// Windows of a curve for each doubling.
 const WINDOWS_PER_DOUBLING: u32 = 12;
@@ -87,7 +87,7 @@ impl Study {
             _ if self.sampler.is_some() => {
                 "in a sample, pages of processes that ended stay, and those that processes share"
             }
-            _ if !self.has_mappings => "the trace tells of no mappings; pages that processes share",
+            _ if !self.has_mappings => "the trace has no mappings; pages that processes share",
             _ if self.facts.page_bytes > FILE_PAGE_BYTES_MAX => {
                 "the trace's pages are larger than 4 KiB; those of files that processes share"
             }
@@ -175,7 +175,7 @@ impl Study {
     }
 
     /// The windows that are usually shown: about a thousandth, a hundredth and a tenth of the
-    /// time, rounded to a digit. Of a sampled trace, where these are shorter than it can tell of:
+    /// time, rounded to a digit. Of a sampled trace, where these are shorter than it can show:
     /// [`usual`](crate::analysis::sampled_windows::SampledWindows::usual).
     pub fn usual_windows(&self) -> Vec<u64> {
         let usual = usual_windows(self.facts.time);
@@ -228,7 +228,7 @@ impl Study {
         }
     }
 
-    /// The sizes that the trace can tell of.
+    /// The sizes that the trace can show.
     fn sizes_in_sight(&self, sizes: &Sizes, count: u64) -> Vec<u64> {
         let (least, most) = (self.sight.pages_min, self.facts.footprint());
         let mut wanted = wanted_sizes(sizes, most, count);

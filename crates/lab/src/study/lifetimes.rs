@@ -85,7 +85,7 @@ pub fn measure_curves(
     measured.collect()
 }
 
-/// So many pages are `60%` of all.
+/// The pages that are `60%` of all.
 fn share_of(study: &Study, text: &str) -> Option<u64> {
     let share: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
     Some(((study.facts().pages as f64 * share / 100.0) as u64).max(1))

@@ -21,7 +21,7 @@ pub const LOCK_METRICS: &[(&str, &str)] = &[
     ("spin_files_s", "the part of it for the pages of files"),
     ("spin_most_s", "the waiting for the lock waited for longest"),
     ("lock_takes", "how often locks were taken"),
-    ("lock_waits", "how often somebody waited"),
+    ("lock_waits", "how often a thread waited"),
     ("lines_moved", "cache lines that went to another processor"),
     (
         "lines_moved_false",

@@ -21,8 +21,8 @@ pub struct CurveOrder {
 /// At which sizes of memory points are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// At so many that a curve can be drawn: all of a few hundred, and of more some hundreds in
-    /// equal ratios.
+    /// At enough sizes that a curve can be drawn: all of a few hundred, and of more some hundreds
+    /// in equal ratios.
     Spread,
     /// At every size. Policies that are simulated are spread all the same.
     All,
@@ -65,8 +65,8 @@ impl Default for Assumed {
 }
 
 impl Assumed {
-    /// The same with what a trace tells of its program's speed, where nothing was given. `time` is
-    /// how much of it there is, in units.
+    /// The same with the trace's speed of its program, where none was given. `time` is the trace's
+    /// time, in units.
     pub fn informed(&self, speed: Option<Speed>, unit: TimeUnit, time: u64) -> Assumed {
         if self.time_unit_ns.is_some() {
             return self.clone();
@@ -104,8 +104,8 @@ impl Assumed {
         })
     }
 
-    /// The most page-ins that are bearable for any of the slow-downs, in a program of so many
-    /// ticks.
+    /// The most page-ins that are bearable for any of the slow-downs, in a program of
+    /// `duration_ticks`.
     pub(super) fn page_ins_max(&self, duration_ticks: u64, unit: TimeUnit) -> u64 {
         let percents = self.slowdowns_percent.iter();
         let page_ins = percents.map(|percent| {

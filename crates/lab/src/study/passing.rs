@@ -1,8 +1,8 @@
 //! The counts made while a trace is read, so that it need not be held.
 //!
 //! The reader hands on the references block by block; LRU's stack, the intervals between uses and
-//! the working sets each follow on a thread of their own. What comes out is the same as from
-//! references in memory.
+//! the working sets each follow on a separate thread. The results are the same as from references
+//! in memory.
 //!
 //! # Bounds
 //! Memory: what the analyses take by pages and windows, and [`QUEUE`] blocks on the way.

@@ -1,4 +1,4 @@
-//! Points of curves, from references or from what was counted of them: those of
+//! Points of curves, from references or from counts of them: those of
 //! [records](super::Study::curves), and those that the Python binding gives as columns.
 
 use tidemark_core::policy::registry::BuildError;

@@ -15,9 +15,10 @@ use super::policies::Named;
 use super::{Progress, Study, Wanted};
 use crate::analysis::portions::{Portioner, Portions};
 
-/// The optimum of so many references is counted beside LRU: it takes some seconds.
+/// The optimum of up to this many references is counted beside LRU: it takes some seconds.
 const OPTIMUM_MOST: u64 = 32 << 20;
-/// Spans of time that working sets are followed in. Only their mean and peak are compared.
+/// The number of spans of time in which working sets are computed. Only their mean and peak are
+/// compared.
 const PIECES: usize = 100;
 
 impl Wanted {
@@ -106,7 +107,7 @@ impl Study {
         for line in &sets.windows {
             if line.known_share <= 0.0 {
                 let window = line.window;
-                let note = format!("`{file}` can't tell of working sets over {window} ns");
+                let note = format!("`{file}` does not show working sets over {window} ns");
                 portrait.notes.push(note);
                 continue;
             }

@@ -5,11 +5,11 @@
 //! that this manages, compressed memory in front of the swap file and the policy that goes with it,
 //! in one size of memory after the other, and what it takes longer is set against its own time.
 //! Elapsed time is what counts: waits for the disk, faults and their kinds, page-outs that hold
-//! frames, and first touches. What it takes to start is told apart: it is the same in any amount of
-//! memory. A replay is given up as soon as it is slower than anybody asked for.
+//! frames, and first touches. The time of starting is reported separately: it is the same in any
+//! amount of memory. A replay is given up as soon as it is slower than every bound asked for.
 //!
 //! What an instruction, a fault and the disk take, and what pages compress to, is known only so
-//! well. How far off an answer may be is told by two more: the least memory if what it takes longer
+//! well. Two more answers show how far off it may be: the least memory if what it takes longer
 //! were as much less, or as much more, as that allows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -77,13 +77,13 @@ pub struct RehearsalOrder {
     pub compression: Compression,
     /// The number of processors.
     pub processors: u32,
-    /// The fewest pages that a program is run in, or that the trace can tell of.
+    /// The fewest pages that a program is run in, or that the trace can show.
     pub pages_min: u64,
 }
 
 impl RehearsalOrder {
-    /// The order for the program of `study`, on a machine with these costs and so many processors,
-    /// where a program is run in `pages_min` pages at least, and pages compress to such sizes.
+    /// The order for the program of `study`, on a machine with these costs and processors, where a
+    /// program is run in `pages_min` pages at least, and pages compress to these sizes.
     pub fn new(
         study: &Study,
         assumed: &Assumed,
@@ -231,9 +231,9 @@ struct Stage<'a> {
     rehearsal: &'a Rehearsal,
     order: &'a RehearsalOrder,
     system: System,
-    /// The time of the program in the lab where memory costs nothing, ...
+    /// The time of the program in the lab where memory costs nothing.
     free_ns: u64,
-    /// ... and how long by itself.
+    /// The time of the program by itself, on this machine.
     native_ns: u64,
     /// The part of its own time that is first touches.
     touches_ns: u64,
@@ -283,7 +283,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// The part of the answer that is told whatever comes out.
+    /// The part of the answer that does not depend on the replays.
     fn terms(&self) -> RunNeeds {
         let order = self.order;
         RunNeeds {
@@ -362,7 +362,7 @@ impl<'a> Stage<'a> {
         tried
     }
 
-    /// Replays the program in so many pages. Where that fails, no slow-down is bearable. Of several
+    /// Replays the program in `pages`. Where that fails, no slow-down is bearable. Of several
     /// replays the slowest counts: near the size that a loop needs, small differences of the disk
     /// decide, and a run is to keep the bound with any.
     fn try_out(&self, pages: u64) -> Tried {
@@ -395,7 +395,7 @@ impl<'a> Stage<'a> {
                 knobs: vec![],
             }),
             seed,
-            // In ample memory it is told how slow it is in any case.
+            // In ample memory the slow-down is reported in any case.
             limit_ns: (pages < self.most()).then_some(longest_ns as u64 + 1),
             is_apart: true,
             is_divided: true,
@@ -479,7 +479,7 @@ fn native_ns(order: &RehearsalOrder, free_ns: u64) -> u64 {
     }
 }
 
-/// The part of the program's own time that is first touches of so many pages.
+/// The part of the program's own time that is first touches of `pages`.
 fn touches_ns(order: &RehearsalOrder, pages: u64) -> u64 {
     let all_ns = pages.saturating_mul(TOUCH_NATIVE_NS);
     order

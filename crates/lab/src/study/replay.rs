@@ -43,8 +43,8 @@ const REFERENCES_APART_MAX: usize = 1 << 27;
 /// More pages than this do not fit a swap store.
 const PAGES_MAX: u64 = 1 << 30;
 
-/// Is told of the progress of runs, by whichever thread has made one: what is being done, and the
-/// share that is done, from 0 to 1.
+/// Gets the progress of runs, from the thread that has made one: the step at work, and the share
+/// that is done, from 0 to 1.
 pub type Told<'a> = dyn Fn(&str, f64) + Sync + 'a;
 
 /// Traces that were read, to be run on any system.
@@ -204,7 +204,7 @@ impl Replay {
         Ok(replay)
     }
 
-    /// The number of pages that so many copies of all programs use; what they share counts once.
+    /// The number of pages that `copies` of all programs use; shared ones count once.
     pub fn footprint_pages(&self, copies: u32) -> u64 {
         let common = self.merged.common.len() as u64;
         (u64::from(self.merged.page_count) - common) * u64::from(copies) + common
@@ -542,19 +542,20 @@ struct Merged {
     common: BTreeSet<u32>,
 }
 
-/// The optimum of so many copies.
+/// The optimum of a number of copies.
 struct Best {
     next_uses: Vec<u32>,
     page_count: u64,
-    /// The copies that were not written out: their shares of memory, ...
+    /// The copies that were not written out: their shares of memory.
     shares: u32,
-    /// ... and the pages that are in the share of each.
+    /// The pages of each such share.
     common: u32,
 }
 
 impl Merged {
-    /// The facts that tell the optimum of so many copies in any memory. Their references are
-    /// written out side by side. Of too many, each copy has an equal share of what is not common.
+    /// The facts from which the optimum of a number of copies follows for any memory. Their
+    /// references are written out side by side. Of too many, each copy has an equal share of what
+    /// is not common.
     fn best(&self, copies: u32) -> Best {
         let length = self.pages.len().saturating_mul(copies as usize);
         let is_written_out = copies > 1 && length <= REFERENCES_APART_MAX;
@@ -584,7 +585,7 @@ impl Merged {
 }
 
 impl Best {
-    /// The misses of the optimum that are no first uses, in so many frames.
+    /// The misses of the optimum that are no first uses, in `frames`.
     fn returns(&self, frames: u32) -> u64 {
         let beside = u64::from(self.common) * u64::from(self.shares - 1);
         let each = (u64::from(frames) + beside) / u64::from(self.shares);

@@ -13,9 +13,9 @@
 //! | [`ENGINE_BYTES`] | 450 KiB | `engine_bytes` of `run --stats`: six programs, a straight line |
 //! | [`ENGINE_PAGE_BYTES`] | 180 | the same, for each page of the program |
 
-/// The time that `tidemark run` takes to start and to end, ...
+/// The time that `tidemark run` takes to start and to end.
 pub const START_NS: u64 = 10_000_000;
-/// ... and each process in it, beyond what they take natively.
+/// The time that each process in a run takes to start and to end, beyond its native time.
 pub const PROCESS_NS: u64 = 5_000_000;
 /// The time of a first touch, those around it that are made with it included, beyond the fault: a
 /// page of zeros that is moved into place.
@@ -30,14 +30,13 @@ pub const TOUCH_NATIVE_NS: u64 = 500;
 pub const FAULT_IN_A_RUN: f64 = 5.5;
 /// The cost of a fault in a run, where none was measured on this machine.
 pub const FAULT_NS: u64 = 30_000;
-/// The time that programs take longer for want of memory, over what they do in the lab, where that
-/// is a small part of theirs: faults lie far apart then, and each finds the caches cold and the
-/// processors asleep. A `perl` with 5,100 faults in two seconds took 57 us for each, where
-/// dense ones took 30. Answers take it for granted.
+/// The factor by which a small slow-down is larger live than in the lab: faults are far apart then,
+/// and each finds the caches cold and the processors asleep. A `perl` with 5,100 faults in two
+/// seconds took 57 us for each, where dense ones took 30.
 pub const LIVE_OVER_LAB: f64 = 1.8;
-/// The memory that an engine takes, ...
+/// The memory that an engine takes.
 pub const ENGINE_BYTES: u64 = 450 << 10;
-/// ... and for each page of its program.
+/// The memory that an engine takes for each page of its program.
 pub const ENGINE_PAGE_BYTES: u64 = 180;
 /// The part of what a process has beside its frames that does not count.
 pub const BESIDE_FREE_BYTES: u64 = 2 << 20;

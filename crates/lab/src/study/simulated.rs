@@ -79,7 +79,7 @@ impl Study {
     }
 }
 
-/// The least of the known sizes from which on all have at most so many misses: some policies miss
+/// The least of the known sizes from which on all have at most `misses`: some policies miss
 /// more in more memory.
 fn least_steady(known: &BTreeMap<u64, u64>, misses_max: u64) -> Option<u64> {
     let falling = known.iter().rev();

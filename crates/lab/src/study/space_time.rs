@@ -1,9 +1,9 @@
 //! Space-time: what each policy costs at its best point.
 //!
 //! The product alone is often least with a page or two: there is so little memory to hold that even
-//! a program that does nothing but wait holds little of it. Nobody would run one so. So the best
-//! point is looked for from the curve's knee on; of a curve without one, among the points that slow
-//! the program down by no more than is bearable.
+//! a program that does nothing but wait holds little of it. No program is run so. So the best point
+//! is looked for from the curve's knee on; of a curve without one, among the points that slow the
+//! program down by no more than is bearable.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ impl Study {
     }
 }
 
-/// The points of `curve` with which somebody might run the program: from its knee on, or with at
+/// The points of `curve` with which the program might be run: from its knee on, or with at
 /// most `misses_max`.
 fn worth_running(curve: &Curve, misses_max: u64) -> impl Iterator<Item = &Point> + Clone {
     curve.points.iter().filter(move |point| match &curve.knee {

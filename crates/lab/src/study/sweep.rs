@@ -1,6 +1,6 @@
 //! One part of a sweep: a trace by one policy, in some sizes of memory.
 //!
-//! What goes wrong is told in the rows, so that the other parts go on.
+//! Failures are noted in the rows, so that the other parts go on.
 
 use std::path::Path;
 
@@ -113,13 +113,13 @@ impl SweepPart {
         Ok(Some(counted.collect()))
     }
 
-    /// The reason why there is no point with so many pages.
+    /// The reason why there is no point with `pages`.
     fn too_small(&self, pages: u64) -> String {
         match self.policy {
             Named::WorkingSet | Named::Vmin | Named::Pff => {
                 format!("{pages} pages are less than the mean of any window; give more")
             }
-            _ => format!("the trace can't tell of {pages} pages; give more"),
+            _ => format!("{pages} pages are fewer than a sampling window touches; give more"),
         }
     }
 }

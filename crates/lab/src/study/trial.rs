@@ -11,7 +11,7 @@ use super::replay::{Told, sweep};
 use super::runs::{Terms, run_record};
 use crate::world::{self, Outcome, Program, Scenario, Scheduler, System, WorldError};
 
-/// Programs whose own times are measured are at most so many.
+/// At most this many programs have their own times measured.
 const PROGRAMS_TOLD: usize = 16;
 
 /// The metrics of a run, and their meanings. Times are simulated.
@@ -180,7 +180,7 @@ fn gravity(ending: Ending) -> u32 {
 }
 
 /// The most pages these programs have in memory at one time, if there is enough and disks take no
-/// time: their own, and those of files that somebody has used.
+/// time: their own, and those of files that have been used.
 ///
 /// # Errors
 /// If they can't be run at all.

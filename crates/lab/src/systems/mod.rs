@@ -1,9 +1,9 @@
 //! The memory systems there are: presets of policy, pacing, clusters, load control and costs.
 //!
 //! One file a family, one line a system in [`entries`]. All run on the same machine
-//! ([`machines::PRESENT`]) unless a study says otherwise: they are compared by what they do, not
-//! by the hardware of their day. What does belong to a system stands in its costs: messages where
-//! its pagers are programs, moves instead of page table entries where it runs in user space.
+//! ([`machines::PRESENT`]) unless a study says otherwise: they are compared by what they do, not by
+//! the hardware of their day. A system's own costs are: messages where its pagers are programs,
+//! moves instead of page table entries where it runs in user space.
 
 use tidemark_core::policy::registry;
 

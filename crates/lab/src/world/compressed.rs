@@ -71,7 +71,7 @@ struct Transfer {
 /// The subject of a transfer.
 #[derive(Clone, Copy)]
 enum Work {
-    /// Of pages between their frames and their slots: somebody waits for the reply.
+    /// Of pages between their frames and their slots: the core waits for the reply.
     Pages,
     /// Of a segment of compressed pages, as a whole.
     Segment(SegmentId),
@@ -262,7 +262,7 @@ impl Compressed {
         self.queue(number, &plain);
     }
 
-    /// Compresses a page to so many `bytes`, if that is worth trying. False if it stays as it is.
+    /// Compresses a page to `bytes`, if that is worth trying. False if it stays uncompressed.
     fn put(&mut self, slot: SlotId, bytes: u32) -> bool {
         if !self.tier.is_worth_trying() {
             self.tier.refuse(slot);
@@ -355,7 +355,7 @@ impl Compressed {
         self.queue(number, &homes);
     }
 
-    /// Has the disk move slots for a transfer, side by side as far as they lie so.
+    /// Queues the disk requests of a transfer, one for each run of consecutive slots.
     fn queue(&mut self, number: u64, slots: &[SlotId]) {
         let direction = self.transfer(number).direction;
         for run in slots.chunk_by(|one, next| one.0 + 1 == next.0) {

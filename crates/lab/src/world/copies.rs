@@ -5,7 +5,7 @@
 //! page that is written whole, or lies behind the end of its file, is not read first.
 //!
 //! # What is left out
-//! Nobody writes back what was written while memory lasts, as systems do every few seconds.
+//! Written pages are not written back while there is memory, as systems do every few seconds.
 
 use tidemark_core::fault::{Access, Fault, Resolution};
 use tidemark_core::id::{SpaceId, VirtPage, Waiter};

@@ -175,8 +175,8 @@ impl Disk {
         self.usage.queue_max = self.usage.queue_max.max(self.depth());
     }
 
-    /// Ends what is done first, and starts the next. Answers whose request that was: nobody's, if
-    /// it was the cache's.
+    /// Ends what is done first, and starts the next. Returns the owner of that request, or `None`
+    /// if it was the cache's.
     ///
     /// - Needs: something is being served, and is done by `now`.
     pub(crate) fn finish(&mut self, now: u64) -> Option<Asker> {
@@ -282,7 +282,7 @@ impl Disk {
         let above = (0..self.queue.len()).filter(|number| address(number) >= self.arm.address());
         let next = above.min_by_key(address);
         next.or_else(|| (0..self.queue.len()).min_by_key(address))
-            .expect("somebody waits")
+            .expect("a request waits")
     }
 
     fn has_channel(&self) -> bool {
@@ -307,7 +307,7 @@ impl Disk {
             DiskModel::Ssd(ssd) => {
                 let ready = now + ssd.draw_latency_ns(request.direction, &mut self.random);
                 let move_ns = ssd.link_page_ns * pages;
-                // A slow request holds nobody up: the link moves what is ready.
+                // A slow request holds no other up: the link moves what is ready.
                 self.link_ns = self.link_ns.max(now) + move_ns;
                 self.link_ns.max(ready + move_ns)
             }

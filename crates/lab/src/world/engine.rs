@@ -1,6 +1,6 @@
 //! The engine: processors, events, and the order in which things happen.
 //!
-//! Each processor has a clock of its own. Whoever is furthest behind goes on, up to the next event;
+//! Each processor has a clock of its own. The one furthest behind goes on, up to the next event;
 //! an event is taken in when every busy processor has come to it. So calls into the core never go
 //! back in time.
 //!
@@ -47,7 +47,7 @@ pub(super) enum Alarm {
     Wake(usize),
     /// An engine looks for a process's memory.
     Look(usize),
-    /// The memory is told the time.
+    /// The memory gets the time.
     Tick,
     /// Frames are divided among memories.
     Divide,
@@ -81,7 +81,7 @@ pub(super) struct World<'a> {
     pub(super) alarms: BinaryHeap<Reverse<(u64, u64, Alarm)>>,
     alarms_set: u64,
     pub(super) alive: usize,
-    /// Alarms that will bring somebody to life, or back to it.
+    /// Alarms that will start a process, or let one go on.
     pub(super) awaited: usize,
     /// The time of the last event that was no tick.
     pub(super) moved_ns: u64,
@@ -233,7 +233,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Books kernel work that belongs to nobody, done at `now`.
+    /// Books kernel work without a process, done at `now`.
     pub(super) fn charge_nobody(&mut self, now: u64, ns: u64) {
         let processor = &mut self.processors[0];
         processor.now = processor.now.max(now);
@@ -253,7 +253,7 @@ impl<'a> World<'a> {
             let Some(number) = idle.min_by_key(|(_, p)| p.now).map(|(number, _)| number) else {
                 return;
             };
-            let thread = self.ready.pop().expect("somebody is ready");
+            let thread = self.ready.pop().expect("a thread is ready");
             let start = self.processors[number].now.max(self.threads[thread].since);
             self.shift(thread, State::Running, start);
             let processor = &mut self.processors[number];

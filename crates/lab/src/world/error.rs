@@ -55,7 +55,7 @@ pub enum WorldError {
         /// Another size, in bytes.
         other: u64,
     },
-    /// Nobody can run, and nothing will change that.
+    /// No process can run, and no event will change that.
     Stuck {
         /// The time at which that came to be.
         time_ns: u64,

@@ -1,8 +1,8 @@
 //! Files: what mapped files and programs' text are read from, and what system calls read and write.
 //!
-//! Each file is one external object, whoever maps it or copies from it: there is one cache. A space
-//! of its own keeps all of them, so that pages stay cached when the last program that used their
-//! file is gone, until their frames are wanted.
+//! Each file is one external object for all that map it or copy from it: there is one cache. A
+//! separate space keeps all of them, so that pages stay cached when the last program that used
+//! their file is gone, until their frames are wanted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Files {
     /// Lays out files one after the other, from `first` on: names, and how many pages each has.
     pub(super) fn new(vm: &mut Vm, sizes: &BTreeMap<Cow<'_, str>, u64>, first: u64) -> Files {
         let cache = vm.create_space();
-        // Nobody runs there.
+        // No program runs there.
         let turn = Turn {
             order: u64::MAX,
             is_active: false,

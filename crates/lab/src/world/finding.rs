@@ -48,7 +48,7 @@ pub(super) struct Finding {
     /// The part that stands for more of the heap, and the heap has not grown to yet: from this page
     /// to before that one.
     ungrown: Vec<(u64, u64)>,
-    /// Pages that the host has filled, and nobody has adopted.
+    /// Pages that the host has filled, and that are not adopted.
     standing: BTreeSet<u64>,
     has_changed: bool,
     pause_ns: u64,
@@ -197,7 +197,7 @@ impl World<'_> {
         true
     }
 
-    /// Forgets what stands in pages that a process has given up.
+    /// Forgets the contents of pages that a process has given up.
     pub(super) fn cut_unseen(&mut self, process: usize, space: SpaceId, start: u64, end: u64) {
         for page in self.processes[process].finding.cut(start, end) {
             self.memory.tables.remove_standing(space, VirtPage(page));

@@ -144,7 +144,7 @@ impl<'a> World<'a> {
         Turn {
             order: active.unwrap_or_else(|| order(first)),
             ran_ns: match self.scenario.is_in_step {
-                // How long it took says nothing of a time that goes by faults.
+                // Its duration means nothing where time is counted in faults.
                 true => 0,
                 false => self.processes[process].outcome.user_ns,
             },
@@ -167,8 +167,8 @@ impl<'a> World<'a> {
         self.charge_nobody(now, cost_ns);
     }
 
-    /// Carries out what a fault or a reply came to, then has room made for whoever comes next.
-    /// Answers what all of it cost.
+    /// Carries out the outcome of a fault or a reply, then has room made for the next ones. Returns
+    /// the cost of all of it.
     pub(super) fn conclude(&mut self, now: u64) -> u64 {
         let cost_ns = self.take_kernel_ns();
         let mut kernel = self.at(now);
@@ -220,7 +220,7 @@ impl<'a> World<'a> {
             }
             Event::StoreFull | Event::StoreFailed => {}
             Event::Disowned { .. } => unreachable!("the world's machines unmap every page"),
-            // In a memory of its own, who is told what is not load control inside the core.
+            // A memory of one program has no load control inside the core.
             Event::Suspend { .. } | Event::Resume { .. } if self.scenario.is_divided => {}
             Event::Suspend { space } => self.change_turn(space, now, Self::suspend),
             Event::Resume { space } => self.change_turn(space, now, Self::resume),

@@ -26,7 +26,7 @@ const CHILD_CALLS: [u32; 4] = [61, 247, 260, 95];
 const SIGNAL_CALLS: [u32; 2] = [130, 270];
 
 impl World<'_> {
-    /// Brings a process to life that nobody forks.
+    /// Brings a process to life that is not forked.
     pub(super) fn bear(&mut self, process: usize, now: u64) {
         let thread = self.begin(process, now);
         if self.scenario.is_divided {
@@ -49,7 +49,7 @@ impl World<'_> {
         }
         let order = &self.processes[process].order;
         let has_begun = self.threads[threads.start].begin_turn(order);
-        assert!(has_begun, "the first turn waits for nobody");
+        assert!(has_begun, "the first turn does not wait");
         threads.start
     }
 
@@ -66,7 +66,7 @@ impl World<'_> {
         match event {
             Event::Fork { child } => self.fork(number, process, *child),
             Event::FileRead { .. } | Event::FileWrite { .. } => {
-                let copied = event.copied().expect("it tells of bytes");
+                let copied = event.copied().expect("it has bytes");
                 self.begin_copy(running, Copying::new(copied));
             }
             Event::FileCut { file, bytes } => self.cut_file(running, file, *bytes),

@@ -14,7 +14,7 @@
 //!   when its frame is wanted.
 //! - The threads of a process run beside each other, or take turns as on record.
 //! - Time on a processor is the trace's own time by [`Costs`], and what the kernel does for the
-//!   process. Work that belongs to nobody, such as taking in a disk's reply, is done by the first
+//!   process. Work without a process, such as taking in a disk's reply, is done by the first
 //!   processor, whatever it was doing.
 //! - All processes share one memory, or each program that is started has its own, and frames are
 //!   divided among them.

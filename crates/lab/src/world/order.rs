@@ -67,7 +67,7 @@ impl<'a> Order<'a> {
         has_room && needs.is_none_or(|event| self.has_happened[event])
     }
 
-    /// Notes that an event has happened. Answers whether somebody may have waited for it.
+    /// Notes that an event has happened. Returns true if a thread may have waited for it.
     pub(super) fn note(&mut self, number: usize, event: &Event) -> bool {
         self.has_happened[number] = true;
         matches!(event, Event::ThreadStart { .. })

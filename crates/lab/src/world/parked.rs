@@ -16,7 +16,7 @@ pub(super) struct Parked {
     needed: u64,
     /// It goes on, and is owed them until then.
     returns_until: u64,
-    /// The number of pages that had come when it was last taken out of memory.
+    /// The count of pages brought in, as it was when this memory was last parked.
     pub(super) arrivals: u64,
     /// The pages of each space that were in memory, in order of address.
     remembered: Vec<(SpaceId, Vec<VirtPage>)>,

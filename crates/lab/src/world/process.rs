@@ -134,14 +134,14 @@ impl<'a> Process<'a> {
         self.outcome.user_ns / 1000
     }
 
-    /// Its own time when so many units more will have passed.
+    /// Its own time after `units` more.
     pub(super) fn ticks_after(&self, units: u64) -> u64 {
         let ps = u128::from(units) * u128::from(self.unit_ps) + u128::from(self.carry_ps);
         (u128::from(self.outcome.user_ns) + ps / 1000) as u64 / 1000
     }
 
-    /// Its own time when the page of a record is used again, if that is so long after so many
-    /// units more; [`NO_USE`] stays what it is.
+    /// Its own time when the page of a record is used again, that long after `units` more;
+    /// [`NO_USE`] stays what it is.
     pub(super) fn ticks_at_use(&self, units: u64, wait: u64) -> u64 {
         match wait {
             NO_USE => NO_USE,

@@ -13,10 +13,10 @@ pub(super) enum Ready {
     Fair {
         /// By their clocks, and by number.
         queue: BTreeSet<(u64, usize)>,
-        /// The lead of each thread's clock over its own running: whoever has slept for long may
-        /// not make up for it.
+        /// The lead of each thread's clock over its own running: a thread that has slept for long
+        /// may not make up for it.
         lead_ns: Vec<u64>,
-        /// The clock of whoever came to run last.
+        /// The clock of the thread that came to run last.
         clock_ns: u64,
         quantum_ns: u64,
     },
@@ -55,7 +55,7 @@ impl Ready {
         }
     }
 
-    /// Takes the next to run.
+    /// Takes the thread that runs next out of the queue.
     pub(super) fn pop(&mut self) -> Option<usize> {
         match self {
             Ready::Turns { queue, .. } => queue.pop_front(),

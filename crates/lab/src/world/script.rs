@@ -89,15 +89,15 @@ pub(crate) struct Course {
     pub(crate) parent: u32,
     /// The path of its program.
     pub(crate) program: String,
-    /// The process's time before its first record, for a process that nobody forks.
+    /// The process's time before its first record, for a process that is not forked.
     pub(crate) records: Vec<Record>,
-    /// The events, each after so many records.
+    /// The events, each with the number of records before it.
     pub(crate) events: Vec<(u64, Event)>,
     /// Its threads' turns, in order, the first of each thread; and all of it as one.
     pub(crate) turns: Vec<Turn>,
     pub(crate) firsts: Vec<usize>,
     pub(crate) whole: Turn,
-    /// The state by which turns are told apart while the trace is read.
+    /// The state by which turns are distinguished while the trace is read.
     threads: Threads,
     /// From a chunk's address to its number.
     pub(crate) numbers: Numbers,
@@ -107,7 +107,7 @@ pub(crate) struct Course {
     used: Vec<u16>,
     /// True if the last record is of an access by the kernel, page by page.
     is_kernel: bool,
-    /// For each record how much later its page is used again, once somebody has asked.
+    /// For each record how much later its page is used again, once that was asked for.
     waits: OnceLock<Vec<u64>>,
 }
 
@@ -151,8 +151,8 @@ impl Course {
         })
     }
 
-    /// Begins a turn of the thread with that number on record, after so many records. What comes
-    /// before the first is that thread's.
+    /// Begins a turn of the thread with that number on record, after the records so far. Records
+    /// before the first turn are that thread's.
     fn switch(&mut self, thread: u32, after: u64) {
         if self.threads.running.is_some() {
             self.end_turn(after as usize);
@@ -196,7 +196,7 @@ impl Course {
         });
     }
 
-    /// Ends the last turn.
+    /// Ends the turns at the end of the script.
     fn end_turns(&mut self) {
         self.end_turn(self.records.len());
         self.threads = Threads::default();
@@ -211,7 +211,7 @@ impl Course {
         }
     }
 
-    /// Takes in an event that the world acts upon, after so many records.
+    /// Takes in an event that the world acts upon, after the records so far.
     fn happen(&mut self, event: &Event, after: u64) {
         let is_alone = is_of_process(event);
         if is_alone {
@@ -295,7 +295,7 @@ impl Course {
 struct Threads {
     /// By their numbers on record: which of the course's each is, and its last turn.
     known: BTreeMap<u32, (usize, usize)>,
-    /// The thread whose turn is at hand; nobody in particular's, until a switch tells.
+    /// The thread of the present turn; unknown until the first switch.
     running: Option<u32>,
     /// The events that start threads.
     starts: BTreeMap<u32, usize>,

@@ -1,8 +1,7 @@
 //! The sizes to which pages compress.
 //!
-//! Traces have no contents. What a program's pages compress to is told by how many of them had
-//! which size, and each page keeps its place among them: the same page has about the same size
-//! whenever it is stored.
+//! Traces have no contents. The sizes of compressed pages are given as a distribution, and each
+//! page keeps its place in it: the same page has about the same size whenever it is stored.
 
 use tidemark_core::compressed::tier::BYTES_MAX;
 use tidemark_core::id::{PAGE_BYTES, PageId};
@@ -27,8 +26,8 @@ struct Step {
 }
 
 impl PageSizes {
-    /// Sizes of which each pair of bounds has so many pages: from the first on, below the second,
-    /// in bytes. Pages of zeros have no size. Nothing without pages.
+    /// Sizes by their numbers of pages: each from the first bound on, below the second, in bytes.
+    /// Pages of zeros have no size. Nothing without pages.
     pub fn new(counts: impl IntoIterator<Item = (u32, u32, u64)>) -> Option<PageSizes> {
         let mut counts: Vec<(u32, u32, u64)> = counts.into_iter().collect();
         counts.retain(|&(from, below, pages)| from < below && pages > 0);

@@ -19,7 +19,7 @@ pub struct System {
     pub policy: &'static str,
     /// The policy's knobs, where they differ from their defaults.
     pub knobs: &'static [(&'static str, u64)],
-    /// The configuration of memory of so many frames: watermarks, clusters, laundry, read-ahead.
+    /// The configuration of memory, by its frames: watermarks, clusters, laundry, read-ahead.
     pub config: fn(u32) -> Config,
     /// The pages read with one from the swap store on a disk that seeks, if that is something else.
     pub swap_ahead_seeking: Option<SwapAhead>,
@@ -32,12 +32,12 @@ pub struct System {
     /// True if each process has a memory of its own that manages only its private memory, as an
     /// engine inside it has: see [`Scenario::is_divided`](super::Scenario::is_divided).
     pub is_divided: bool,
-    /// The interval at which the memory is told the time, in nanoseconds; 0: never.
+    /// The interval at which the memory gets the time, in nanoseconds; 0: never.
     pub tick_ns: u64,
 }
 
 impl System {
-    /// The same on a machine on which an instruction takes so many picoseconds.
+    /// The same on a machine on which an instruction takes `instruction_ps` picoseconds.
     pub fn with_instructions_of(&self, instruction_ps: u64) -> System {
         System {
             costs: Costs {
@@ -48,7 +48,7 @@ impl System {
         }
     }
 
-    /// The same with a clock that goes by faults alone, for [`Scenario::is_in_step`].
+    /// The same with a clock that counts faults alone, for [`Scenario::is_in_step`].
     ///
     /// [`Scenario::is_in_step`]: super::Scenario::is_in_step
     pub fn in_step(&self) -> System {

@@ -18,7 +18,7 @@ use crate::analysis::simulate::MachineKind;
 
 use super::script::{CHUNK, Course, Record};
 
-/// The frame's number stands in the lowest bits.
+/// The frame's number is in the lowest bits.
 const FRAME_BITS: u32 = 28;
 const FRAME: u32 = (1 << FRAME_BITS) - 1;
 /// The entry maps.
@@ -125,8 +125,8 @@ impl Table {
         }
     }
 
-    /// Uses one page after a fault, if it can be used. A fault that brought the page is no use
-    /// that a bit tells of: the bit says whether it is used *again*.
+    /// Uses one page after a fault, if it can be used. A bit does not show the fault that brought
+    /// the page: it shows whether the page is used *again*.
     pub(super) fn run_again(&mut self, record: Record, was_resident: bool) -> Option<FrameId> {
         let (wanted, mut marks) = marks_of(record);
         let entry = &mut self.entries[record.place() as usize];

@@ -87,7 +87,7 @@ impl World<'_> {
         self.samples.push(sample);
     }
 
-    /// The outcome, when the limit has come before everybody has ended.
+    /// The outcome, if the time limit comes before all processes have ended.
     pub(super) fn cut(mut self) -> Outcome {
         self.memories().for_each(Memory::check);
         let now = self.scenario.limit_ns.unwrap_or(u64::MAX);
@@ -110,7 +110,7 @@ impl World<'_> {
             assert_eq!(
                 resident,
                 frames.resident_external(),
-                "somebody left pages behind"
+                "a program left pages behind"
             );
         }
         self.outcome(true)

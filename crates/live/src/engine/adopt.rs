@@ -11,13 +11,13 @@ use crate::sys::{PAGE, status};
 
 /// Pages adopted in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 512;
-/// The shortest time after which the program's memory is looked at again while it grows, ...
+/// The shortest time after which the program's memory is looked at again while it grows.
 const SCAN_NS_LEAST: u64 = 2_000_000;
-/// ... and how many times longer than the last look took it is not, at least, ...
+/// The least pause between two looks, as a multiple of the duration of the last.
 const SCAN_COSTS: u64 = 10;
-/// ... after a fork, ...
+/// The time after a fork at which memory is looked at.
 const SCAN_NS_FORKED: u64 = 10_000_000;
-/// ... and while it does not.
+/// The time after which memory is looked at again while it does not grow.
 const SCAN_NS_MOST: u64 = 64_000_000;
 /// A scan of everything happens at least this often: what keeps the size the same stays unseen.
 const FULL_SCAN_NS: u64 = 1_000_000_000;
@@ -27,25 +27,25 @@ const LATER_NS: u64 = 20_000_000;
 const REVIEW_NS: u64 = 100_000_000;
 /// The same for pages in mappings that can't be moved out of.
 const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
-/// The interval at which memory that is not managed is measured, ...
+/// The interval at which memory that is not managed is measured.
 const MEASURE_NS: u64 = 100_000_000;
-/// ... and how many times longer than that takes it is not, at least.
+/// The least pause between two measurements, as a multiple of the duration of the last.
 const MEASURE_COSTS: u64 = 100;
-/// Memory that is not managed is worth a line beyond this part of the budget, as a divisor, ...
+/// Memory that is not managed is worth a line beyond this part of the budget, as a divisor.
 const UNMANAGED_SHARE: u64 = 8;
-/// ... beyond this many bytes ...
+/// The bytes of unmanaged memory below which it is not worth a line.
 const UNMANAGED_BYTES_LEAST: u64 = 4 << 20;
-/// ... and after this time: what is new is taken over by then.
+/// The time for which memory must be unmanaged to be worth a line: new memory is adopted by then.
 const UNMANAGED_NS_LEAST: u64 = 500_000_000;
 /// The time after which adoption is tried again when there was no frame: twice as late each time in
-/// a row, ...
+/// a row.
 const RETRY_NS: u64 = 1_000_000;
-/// ... and this late at most.
+/// The longest time after which adoption is tried again.
 const RETRY_NS_MOST: u64 = 64_000_000;
 
 /// The memory still to be looked at, and the times.
 pub(super) struct Adoption {
-    /// Managed ranges that may hold pages nobody accounts for.
+    /// Managed ranges that may hold pages in no account.
     unsettled: Ranges,
     later: Vec<(Time, usize, usize)>,
     pub(super) runs: Vec<(usize, usize)>,
@@ -98,7 +98,7 @@ impl Adoption {
         self.unsettled.insert(start, end);
     }
 
-    /// The same, but not before whoever caused it has gone on.
+    /// The same, but not before the thread that caused it has gone on.
     pub(super) fn add_later(&mut self, start: usize, end: usize, now: Time) {
         match self.later.last_mut() {
             Some((_, from, to)) if *from <= start && end <= *to => {}
@@ -136,7 +136,7 @@ impl Adoption {
         self.next_look = Time(0);
     }
 
-    /// Has a scan made soon after a fork. Whoever waits for this engine goes on first, and many a
+    /// Has a scan made soon after a fork. Threads that wait for this engine go on first, and many a
     /// child is gone before.
     pub(super) fn scan_soon(&mut self, now: Time) {
         self.next_full = Time(0);
@@ -159,7 +159,7 @@ impl Adoption {
 impl Engine {
     /// Looks for new memory and takes over what is found, if it is time.
     pub(super) fn look_for_memory(&mut self, requests: &Requests) {
-        // What is to be looked for anew may be what a thread waits for. Else it goes on first.
+        // A thread may wait for the memory that is looked for. Else it goes on first.
         if self.adoption.next_look == Time(0) {
             self.look_at_size();
         }
@@ -216,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// Learns how much of this process's memory is resident and nobody's: neither in frames, nor
+    /// Learns how much of this process's memory is resident and unmanaged: neither in frames, nor
     /// compressed, nor the engine's own. Memory that files back is not counted: the host has it
     /// back when it likes.
     pub(super) fn measure_unmanaged(&mut self) {
@@ -252,7 +252,7 @@ impl Engine {
         if self.adoption.has_said_unmanaged || self.now.since_ns(since) < UNMANAGED_NS_LEAST {
             return;
         }
-        // It may have been locked by a call that nothing tells of.
+        // It may have been locked by a call that is not reported.
         self.review_locks();
         if !self.scanner.locked().is_empty() {
             return;
@@ -351,7 +351,7 @@ impl Engine {
         pages.filter(is_stranger).take(most).collect()
     }
 
-    /// Returns true if the core has a page for one that stands in the program.
+    /// Returns true if the core has the page that is in place in the program.
     pub(super) fn is_known(&self, at: VirtPage) -> bool {
         let frame = self.vm.frame_at(self.space, at);
         frame.is_some_and(|frame| self.machine.is_mapped(frame))
@@ -366,7 +366,7 @@ impl Engine {
         self.adopt_page(at)
     }
 
-    /// Takes a page over that stands in the program. False if there is no frame for it now; it is
+    /// Adopts a page that is in place in the program. False if there is no frame for it now; it is
     /// tried again.
     pub(super) fn adopt_page(&mut self, at: VirtPage) -> bool {
         if self.vm.frame_at(self.space, at).is_some() {

@@ -1,20 +1,20 @@
 //! The budget: following what the supervisor gives, and asking it for more.
 //!
-//! An engine that uses most of its frames takes of those that nobody has, as much again as it has.
+//! An engine that uses most of its frames takes unassigned ones, as many again as it has.
 //! If there are none it says that it is short while it still has some, so that the program need not
 //! wait for the answer. It does so once for a budget: the supervisor knows from then on, and
 //! forgets it when it gives more, or at its intervals. It also says when it is down to a budget
 //! that was lowered, as others may wait for what it had.
 //!
 //! What a process has in memory beside its frames counts against the budget, too, but for a little
-//! that every process has: the tables of its engine, and what is not managed. So many frames are
-//! not used, up to a quarter of the budget: of the rest the core makes do with what it is told.
+//! that every process has: the tables of its engine, and what is not managed. As many frames are
+//! not used, up to a quarter of the budget.
 //!
 //! A program that the supervisor has suspended is [parked](super::parking).
 //!
-//! A child that is about to be forked gets what it needs of what nobody has, or of what its parent
-//! does not use. Only where there is too little of either the two share what the parent had: then
-//! the parent gives up pages first, until each may have as many as are left.
+//! A child that is about to be forked gets what it needs from unassigned frames, or from those that
+//! its parent does not use. Only where there is too little of either the two share what the parent
+//! had: then the parent gives up pages first, until each may have as many as are left.
 //!
 //! # Invariants
 //! 1. When a process forks it has in use no more than either of the two may use. What does not
@@ -45,22 +45,22 @@ const FREE_NS_MAX: u64 = 50_000_000;
 /// The time for which an engine waits for more memory before it ends a program for want of it.
 const MORE_NS_MAX: u64 = 2_000_000_000;
 
-/// The time for which an engine that forks waits for what nobody has while it is divided anew.
+/// The time for which an engine that forks waits for unassigned frames while they are divided anew.
 pub(super) const DIVIDING_NS_MAX: u64 = 100_000_000;
 
 /// The memory that every process has beside its frames, in pages: its engine at rest, and its
 /// stack.
 const BESIDE_FREE: u64 = 512;
-/// The part of its budget, as a divisor, up to which memory beyond that counts, ...
+/// The part of its budget, as a divisor, up to which memory beyond that counts.
 const BESIDE_PART: u32 = 4;
-/// ... in steps of so many frames.
+/// The step, in frames, in which memory beside the frames counts.
 const BESIDE_STEP: u64 = 64;
 
 /// The requests to the supervisor that are due.
 #[derive(Default)]
 pub(super) struct Asking {
     voice: share::Voice,
-    /// The number of pages that were last found beside the frames.
+    /// The process's memory beside its frames, in pages, as it was last measured.
     beside_last: u64,
     /// The supervisor is to be poked.
     has_news: bool,
@@ -211,8 +211,7 @@ impl Engine {
         self.asking.has_news |= is_asking || news.has_given_up;
     }
 
-    /// Takes of the frames that nobody has, before this process is short of its own with `coming`
-    /// more.
+    /// Takes unassigned frames, before this process is short of its own with `coming` more.
     ///
     /// Without a supervisor that is what it has left.
     pub(super) fn take_unassigned(&mut self, coming: u32) {
@@ -228,8 +227,8 @@ impl Engine {
         }
     }
 
-    /// Sees to it before a fork that two processes can hold what this one does: where neither what
-    /// nobody has nor what is not used here suffices for a child, asks for as much as two need.
+    /// Sees to it before a fork that two processes can hold what this one does: where neither
+    /// unassigned nor unused frames suffice for a child, asks for as many as two need.
     pub(super) fn make_way(&mut self) {
         let record = self.shared.process(self.record());
         if self.has_own_memory() || record.can_endow(self.used()) {
@@ -239,11 +238,12 @@ impl Engine {
         self.now = now();
     }
 
-    /// Goes by as many frames as this process may have pages in when it forks, and answers how many
-    /// pages that are: all that it may use, or half of that if the child [is to
-    /// share](Self::make_way) it. The supervisor may change either at any time.
+    /// Limits the frames to the pages that this process may have when it forks, and returns their
+    /// number: all that it may use, or half of that if the child [is to share](Self::make_way) it.
+    /// The supervisor may change either at any time.
     ///
-    /// `None` until `end`, while it divides what nobody has: nothing is given up for want of that.
+    /// `None` until `end`, while it divides unassigned frames: nothing is given up for want of
+    /// those.
     pub(super) fn keep_way(&mut self, end: Time) -> Option<u32> {
         if self.has_own_memory() {
             return Some(self.shared_pages());

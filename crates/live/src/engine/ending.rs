@@ -14,13 +14,13 @@ use crate::control;
 use crate::sys::lifeline::Lifeline;
 use crate::sys::{program, tasks};
 
-/// The interval at which a program is looked at whose first thread is on its way out, ...
+/// The interval at which a program is looked at whose first thread is on its way out.
 const LEAVING_NS: u64 = 1_000_000;
-/// ... so many times, ...
+/// The number of such looks at most.
 const LEAVING_LOOKS: u32 = 100;
-/// ... a program whose other threads go on without it, ...
+/// The interval of looks at a program whose first thread has ended and whose others go on.
 const GONE_NS: u64 = 20_000_000;
-/// ... and one that gives no sign: a program may have taken its lifeline away.
+/// The interval of looks at any program: it may have removed its lifeline.
 const QUIET_NS: u64 = 200_000_000;
 
 /// The state of the program's end.

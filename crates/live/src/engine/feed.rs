@@ -28,9 +28,9 @@ use crate::sys::uffd::{Message, Messages, Progress, Stop, Uffd};
 pub(super) const RUN_MAX: usize = 64;
 /// The longest time that transfers may take to end.
 const FILLING_NS_MAX: u64 = 20_000_000_000;
-/// The time that a child may take for one change of its address space, ...
+/// The time that a child may take for one change of its address space.
 const CHANGE_NS_MAX: u64 = 10_000_000_000;
-/// ... and how often is looked.
+/// The interval of looks for that change.
 const CHANGE_PAUSE: Duration = Duration::from_micros(50);
 
 /// A child that is being fed.

@@ -84,9 +84,9 @@ const CLOSING_NS_MAX: u64 = 10_000_000_000;
 const OFFER_NS_MAX: u64 = 1_000_000_000;
 /// The pause between two looks for it.
 const OFFER_PAUSE: Duration = Duration::from_micros(50);
-/// The longest sleep of an engine at rest, ...
+/// The longest sleep of an engine at rest.
 const REST_SLEEP_NS: u64 = 100_000_000;
-/// ... and while a fault is served.
+/// The longest sleep of an engine at rest while a fault is served.
 const REST_RETRY_NS: u64 = 1_000_000;
 /// The time for which a fault of a thread that does not fork waits for the end of the rest.
 const OTHERS_WAIT_NS: u64 = 1_000_000_000;

@@ -20,7 +20,7 @@ use crate::shared::{Counter, Latency};
 use crate::sys::ring::Watch;
 use crate::sys::{futex, signal};
 
-/// Counters are shown after so many faults; the engine's own thread shows them at its turns.
+/// Counters are shown after this many faults; the engine's own thread shows them at its turns.
 const FAULTS_A_SHOW: u64 = 64;
 
 /// The answer to a faulting thread.
@@ -207,7 +207,7 @@ impl Lock {
         }
     }
 
-    /// Frees the lock whoever had it: for a forked child, where nobody does.
+    /// Frees the lock, whichever thread had it: for a forked child, where none does.
     pub fn reset(&self) {
         self.0.store(FREE, Ordering::Release);
     }

@@ -1,7 +1,7 @@
 //! The map of the program's memory, drawn when the supervisor asks for one.
 //!
 //! All managed ranges, one behind the other, are cut into cells of equally many pages. Of large
-//! cells not all pages are looked at, but so many that lie spread over them: a map takes the same
+//! cells not all pages are looked at, but a fixed number spread over them: a map takes the same
 //! time at most, however much memory there is.
 
 use tidemark_core::vm::Contents;
@@ -75,7 +75,7 @@ fn spread(first: u64, end: u64, most: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The number of `all` that come before the part with this number, of so many.
+/// The number of `all` that come before the part with this number, of `parts`.
 fn share(all: u64, number: u64, parts: u64) -> u64 {
     (u128::from(all) * u128::from(number) / u128::from(parts)) as u64
 }

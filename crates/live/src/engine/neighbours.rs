@@ -34,11 +34,11 @@ use crate::sys::uffd::{Progress, Stop};
 const BLOCK_PAGES: u64 = 64;
 /// A block is at most this part of what lies together under management.
 const BLOCK_SHARE: u64 = 16;
-/// So many blocks are the latest.
+/// The number of blocks that count as the latest.
 const LATEST: usize = 4;
-/// The pause between two looks is at least this ...
+/// The pause between two looks is at least this.
 const LOOK_NS: u64 = 20_000_000;
-/// ... and so many times what the last one took.
+/// The least pause between two looks, as a multiple of the last one's duration.
 const LOOK_SHARE: u64 = 16;
 /// The number of times that a look is tried again that a change of the address space has spoilt.
 const CATCH_UP_TRIES: u32 = 1000;
@@ -176,7 +176,7 @@ impl Engine {
             let mapped = match self.machine.program().zeropage(start, end - start) {
                 Progress::All => end - start,
                 Progress::Part(bytes) => bytes,
-                // Pages that nobody has told of: they are found elsewhere.
+                // Pages that were not announced: they are found elsewhere.
                 Progress::Nothing(Stop::Present) => {
                     start += PAGE;
                     continue;
@@ -277,7 +277,7 @@ impl Engine {
         while start < end {
             let Runs { blank, written } = &mut *runs;
             let walked = self.machine.pages().find_own(start, end, blank, written);
-            start = walked.expect("the kernel tells of this process's own pages");
+            start = walked.expect("the kernel answers about this process's own pages");
         }
     }
 
@@ -321,7 +321,7 @@ impl Engine {
         self.log_written(&runs.written, 0);
     }
 
-    /// Logs what has been written to, at places so many bytes before those of `written`.
+    /// Logs what has been written to, at places that are an offset before those of `written`.
     fn log_written(&mut self, written: &[(usize, usize)], before: isize) {
         for address in written
             .iter()

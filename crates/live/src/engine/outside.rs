@@ -25,9 +25,9 @@ const PAGES_MOST: usize = 4096;
 /// The pause before the next are tried, at first, and at most.
 const PAUSE_NS_LEAST: u64 = 20_000_000;
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
-/// The time after the last disowned page at which it is said how many there are, ...
+/// The time after the last disowned page at which it is said how many there are.
 const SAID_AFTER_NS: u64 = 1_000_000_000;
-/// ... and how long after the first at most.
+/// The time after the first disowned page at which it is said at the latest.
 const SAID_BEFORE_NS: u64 = 5_000_000_000;
 
 /// The pages outside of the account.
@@ -80,7 +80,7 @@ impl Outside {
         (self.pages.bytes() / PAGE) as u64
     }
 
-    /// Has all tried soon: this is another process, in which nobody may hold them.
+    /// Has all tried soon: this is another process, in which they may not be held.
     pub(super) fn hasten(&mut self, now: Time) {
         (self.due, self.pause_ns) = (now, PAUSE_NS_LEAST);
     }
@@ -252,7 +252,7 @@ impl Engine {
     }
 }
 
-/// So many pages, in the unit that suits them.
+/// A number of pages, in the unit that suits it.
 pub(super) fn size(pages: u64) -> String {
     let kib = pages * PAGE_BYTES / 1024;
     match (kib < 1024, kib % 1024) {

@@ -104,7 +104,7 @@ impl Engine {
         self.vm
             .handle_resume(self.now, &mut self.machine, self.space);
         self.go_on_alone();
-        // The time for which they were held is nobody's wait for the store.
+        // The time for which they were held is no wait for the store.
         self.park.held.clear();
         self.waiting.renew(now());
         self.park.due = self.collect_due();
@@ -118,8 +118,8 @@ impl Engine {
         self.vm.pages_due(self.space, &remembered, needed)
     }
 
-    /// Without a supervisor nobody gives this program more than the least that it was left with: it
-    /// takes what it had before, as far as no process has that.
+    /// Without a supervisor this program would keep the least that it was left with: it takes what
+    /// it had before, as far as no process has that.
     fn go_on_alone(&mut self) {
         if self.control.is_some() {
             return;

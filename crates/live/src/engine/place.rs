@@ -8,7 +8,7 @@
 //! *confined* to the engine's for a series. Threads that mostly wait for pages are faster so; those
 //! that compute between their faults are not. Which they are is measured: faults are counted while
 //! threads go where they like, for a *window*, and then for the series. If that was clearly better,
-//! the next is twice as long; if not, they are let be for a while.
+//! the next is twice as long; if not, they are left alone for a while.
 //!
 //! # Invariants
 //! 1. A thread is confined while it waits for a page. What it could use before is restored at the
@@ -27,36 +27,37 @@ use crate::ranges::Ranges;
 use crate::shared::{Counter, Shared};
 use crate::sys::thread::{self, CpuFinder};
 
-/// One fault in so many is looked at: to ask where a thread runs costs three system calls. An odd
+/// One fault in this many is looked at: to ask where a thread runs costs three system calls. An odd
 /// number: two threads that take turns are looked at in turn, too.
 const SAMPLE_EVERY: u32 = 5;
 /// While faults come from where the engine is, the number doubles up to this.
 const SAMPLE_EVERY_MOST: u32 = 47;
-/// One look in so many is made where the answer has to come from the kernel as text.
+/// One look in this many is made where the answer has to come from the kernel as text.
 const DEAR_EVERY: u32 = 3;
-/// The engine moves when so many samples in a row came from the same other processor.
+/// The engine moves when this many samples in a row came from the same other processor.
 const SAMPLES_AGREEING: u32 = 2;
 /// The time for which a thread waits awake for a page from the disk, in in-thread mode. Falling
 /// asleep and being woken takes 5 us, and much longer on a virtual machine whose processor halts
 /// meanwhile; a page comes from a fast disk in 40 to 100 us.
 pub const AWAKE_NS: u64 = 150_000;
-/// A window is so many faults ...
+/// A window is this many faults.
 const WINDOW_FAULTS: u32 = 64;
-/// ... in no more than this: what is saved of each, 45 µs at most, is little of 250.
+/// A window counts only if it is no longer than this: a gain of 45 µs a fault, at most, is little
+/// of 250.
 const WINDOW_NS_MOST: u64 = WINDOW_FAULTS as u64 * 250_000;
 /// At least this part of those that were looked up must come from another processor.
 const AWAY_PART: u32 = 4;
-/// The length of a series at first ...
+/// The length of a series at first.
 const SERIES_NS_LEAST: u64 = 16_000_000;
-/// ... which doubles up to this.
+/// The longest such time: it doubles up to this.
 const SERIES_NS_MOST: u64 = 256_000_000;
-/// Better is so many faults in the time of ten.
+/// Better is this many faults in the time of ten.
 const BETTER_FAULTS: u64 = 11;
-/// For how long threads are let be at first ...
+/// The time for which threads are left alone at first.
 const PAUSE_NS_LEAST: u64 = SERIES_NS_LEAST;
-/// ... which doubles up to this.
+/// The longest such time: it doubles up to this.
 const PAUSE_NS_MOST: u64 = 1_000_000_000;
-/// With more threads than this nobody is confined: to look after them would take too long.
+/// With more threads than this none is confined: to look after them would take too long.
 const THREADS_MAX: usize = 64;
 
 /// The processors on which the engine runs, and from which faults come.
@@ -64,9 +65,9 @@ pub(super) struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
     disk: Option<u32>,
-    /// One fault in so many is looked at now, ...
+    /// One fault in this many is looked at now.
     sample_every: u32,
-    /// ... and so many come before the next one.
+    /// The number of faults before the next one that is looked at.
     until_sample: u32,
     /// The number of looks so far.
     looks: u32,
@@ -362,7 +363,8 @@ impl Series {
             return;
         };
         let only = thread::only(self.processor);
-        // Whoever has changed it itself keeps that; one that has ended meanwhile needs nothing.
+        // A thread that has changed it itself keeps that; one that has ended meanwhile needs
+        // nothing.
         let restore = |thread: u32, allowed: &CpuSet| {
             if thread::allowed_to(thread).ok() == only {
                 let _ = thread::allow(thread, allowed);

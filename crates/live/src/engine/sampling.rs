@@ -7,7 +7,7 @@
 //! [`neighbours`](super::neighbours).
 //!
 //! A window goes on while sampling costs more than a tenth of its time: see [`pace`]. By regions,
-//! windows have one length, and so many pages are watched as that tenth pays for: see [`regions`].
+//! windows have one length, and as many pages are watched as that tenth pays for: see [`regions`].
 //!
 //! Time is that of the program's processor: what the process has used, less what this engine has.
 //! A program that sleeps has no windows.
@@ -33,9 +33,9 @@ use crate::sys::{memory, program, thread};
 
 /// Pages moved out in one turn at most, so that faults never wait long.
 const PAGES_A_TURN: usize = 2048;
-/// The most pages that are watched in a window by regions, ...
+/// The most pages that are watched in a window by regions.
 const WATCHED_MAX: u64 = PAGES_A_TURN as u64;
-/// ... and the least.
+/// The fewest pages that are watched in a window by regions.
 const WATCHED_MIN: u64 = 64;
 /// The interval at which new entries are published, however long a window lasts: a recording that
 /// is killed has it.
@@ -56,10 +56,10 @@ pub(super) struct Sampling {
     windows: Windows,
     pace: Pace,
     /// Touches since the engine's own time was last asked for, those among them of pages that were
-    /// moved out, ...
+    /// moved out.
     touches: u64,
     back: u64,
-    /// ... what moving pages out has taken since, and what the own time was.
+    /// The time of moving pages out since then, and the engine's own time then.
     moving_ns: u64,
     own_ns: u64,
     /// The latest time told: clocks of several threads are not read at one moment.
@@ -70,13 +70,13 @@ pub(super) struct Sampling {
     touched: Vec<FrameId>,
     /// Those of the last window that have not been moved out yet.
     leaving: Vec<FrameId>,
-    /// The regions, if not all pages are sampled but some of each; ...
+    /// The regions, if not all pages are sampled but some of each.
     regions: Option<Regions>,
-    /// ... and the pages that are watched in this window.
+    /// The pages that are watched in this window, by regions.
     watched: Vec<(FrameId, VirtPage)>,
-    /// True if something has been logged since it was last published, ...
+    /// True if something has been logged since it was last published.
     has_news: bool,
-    /// ... and when that was.
+    /// The time at which entries were last published.
     published_ns: u64,
     /// The program's threads beside the first, each with its number in the log.
     threads: Vec<(u32, u32)>,
@@ -144,7 +144,7 @@ impl Sampling {
             ..
         } = self;
         log.abandon();
-        // What the parent has still to move out stands in the child as well.
+        // Pages that the parent has still to move out are in the child as well.
         touched.extend(leaving);
         let fresh = Sampling::begin(file, control, windows, name)?;
         let mut child = Sampling {

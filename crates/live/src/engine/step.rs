@@ -1,10 +1,10 @@
 //! In step: a program waits at each fault until all that follows from it is over.
 //!
 //! What an engine decides depends on when transfers end and on what the program has touched
-//! meanwhile. In step neither matters: transfers are answered in the order in which they were
-//! asked for, the clock goes by faults alone ([`STEP_NS`]), and a thread that has faulted is woken
-//! when nothing is left to be done. So the decisions follow from the program's references, and the
-//! lab can come to the same ones (`tidemark replay --in-step`), for a program of one thread.
+//! meanwhile. In step neither matters: transfers are answered in the order in which they were asked
+//! for, the clock counts faults alone ([`STEP_NS`]), and a thread that has faulted is woken when
+//! all work is done. So the decisions follow from the program's references, and the lab can come to
+//! the same ones (`tidemark replay --in-step`), for a program of one thread.
 //!
 //! Nor may it matter when memory is found, or what the engine's start maps. Managed are mappings
 //! of at least [`MAPPED_BYTES_LEAST`] that the program asks for: the pool of `--malloc pool`, and
@@ -87,7 +87,7 @@ impl Engine {
             self.end_transfers();
             self.next_tick = self.next_tick.after_ns(STEP_TICK_NS);
         }
-        // What the program touches on its way out is decided, too, and nobody says when that ends.
+        // Touches of the program on its way out are decided, too, until an unknown moment.
         if let Some(log) = &mut self.decisions {
             log.flush();
         }

@@ -16,19 +16,19 @@ use super::{Engine, page_of, pages_in, say};
 use crate::shared::Counter;
 use crate::sys::{PAGE, program, status};
 
-/// The interval at which it is looked whether there is a debugger, ...
+/// The interval at which it is looked whether there is a debugger.
 const LOOK_NS: u64 = 200_000_000;
-/// ... and for how long pages are brought in that has been there.
+/// The time for which pages are brought in after a debugger was last seen.
 const SEEN_NS: u64 = 60_000_000_000;
-/// The most faults that wait while more are made, ...
+/// The most faults that wait while more are made.
 const PAGES_AT_ONCE: usize = 64;
-/// ... and the pause between.
+/// The pause before more faults are made.
 const PAUSE_NS: u64 = 200_000;
 /// The most pages, used or not, that are gone through for this: a tenth of a second.
 const WALKED_PAGES_MAX: u64 = 4 << 20;
-/// The part of what is brought in that must be free beside it, ...
+/// The part of what is brought in that must be free beside it.
 const ROOM_PART: u64 = 16;
-/// ... and the least.
+/// The least frames that must be free beside them.
 const ROOM_PAGES: u64 = 128;
 
 /// The state of debuggers, as far as they are known.
@@ -63,7 +63,7 @@ impl Engine {
         }
     }
 
-    /// Makes faults of some of what is to be brought in. Answers after how long to go on:
+    /// Makes faults of some of the missing pages. Answers after how long to go on:
     /// `quiet_ns` if there is nothing.
     pub(super) fn bring(&mut self, quiet_ns: u64) -> u64 {
         let Some((start, end)) = self.traced.runs.pop() else {

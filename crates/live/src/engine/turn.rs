@@ -16,18 +16,18 @@ use crate::store::LISTENED_MAX;
 use crate::sys::ring::{Wait, Watch};
 use crate::sys::{Errno, program, signal, socket};
 
-/// The core learns of time this often while it works ...
+/// The interval at which the core gets the time while it works.
 const TICK_NS: u64 = 10_000_000;
-/// ... and the engine sleeps no longer than this, whatever happens.
+/// The longest sleep of the engine.
 const SLEEP_NS_MOST: u64 = 250_000_000;
 /// While faults keep it busy, the engine looks at all that is not about them this often. What
 /// others want of it at once wakes it.
 const LOOK_NS: u64 = 500_000;
-/// The pause before something is tried again that the kernel refused for now. It doubles ...
+/// The pause before something is tried again that the kernel refused for now. It doubles in steps.
 pub(super) const RETRY_NS: u64 = 200_000;
-/// ... after so many turns in vain, ...
+/// The number of turns in vain after which it doubles.
 const RETRIES_A_DOUBLING: u32 = 16;
-/// ... and so often at most.
+/// The most such doublings.
 const RETRY_DOUBLINGS_MAX: u32 = 6;
 /// The operation named as failed when the store can't tell what it has done.
 pub(super) const REAPING: &str = "collecting finished transfers";

@@ -8,7 +8,7 @@
 //! Linux 6.18 may move pages without a word. When an entry changes under its hands it begins a
 //! batch anew, moves it, takes the old answer for the new one, and comes to the same batch again,
 //! where it finds its own pages in the way (`move_pages` in `mm/userfaultfd.c` keeps `EAGAIN` in
-//! `err`). What such a call leaves is told by the place the page came from: there is nothing.
+//! `err`). The place the page came from shows such a call: it is empty.
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ const PAUSE_IN_STEP: Duration = Duration::from_micros(50);
 /// The most times that it is halved.
 const WAITS_HALVED_MAX: u32 = 12;
 /// The number of times that a page that is to be dropped is tried again at once (another process
-/// may be sharing it just then), ...
+/// may be sharing it just then).
 const TRIES_TO_DROP_AT_ONCE: u32 = 64;
-/// ... and how often after pauses: the kernel may hold it. Half as often for each page in a row
-/// that this does not help with.
+/// The number of times that it is tried after pauses: the kernel may hold it. Half as many for each
+/// page in a row that this does not help with.
 const TRIES_TO_DROP: u32 = 4000;
 const PAUSE_TO_DROP: Duration = Duration::from_micros(50);
 /// The number of times that an enter is tried again over time where nothing is registered. A
@@ -234,7 +234,7 @@ impl LiveMachine {
     /// `from` all the same: then the other is itself.
     fn has_left(&mut self, from: usize) -> bool {
         let has_left = self.pages.is_hole(from);
-        let has_left = has_left.expect("the kernel tells of this process's own pages");
+        let has_left = has_left.expect("the kernel answers about this process's own pages");
         self.tally.unsaid += u64::from(has_left);
         has_left
     }
@@ -266,7 +266,7 @@ impl LiveMachine {
     fn may_help(&mut self, stop: Stop, frame: FrameId) -> bool {
         match stop {
             Stop::Changing => true,
-            // Something has read the hole: the page of zeros it got is nobody's.
+            // A read of the hole has put a page of zeros there, which has no owner.
             Stop::Present => {
                 self.drop_pages(frame, 1);
                 true

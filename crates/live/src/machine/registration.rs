@@ -1,4 +1,4 @@
-//! Registration: of which ranges of the program the missing pages tell of themselves.
+//! Registration: the ranges of the program whose missing pages raise messages.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl LiveMachine {
     /// where the program has no mapping any more the kernel registers nothing and says nothing.
     /// Zero also while the address space is changing.
     ///
-    /// Whatever is put there later would never tell of its missing pages; to move a page out of it
+    /// Later memory there would raise no messages for its missing pages; to move a page out of it
     /// would be to lose the page.
     pub fn register(&mut self, at: VirtPage, pages: u64) -> Result<u64, Errno> {
         self.program

@@ -484,7 +484,7 @@ fn enters_wait_while_the_address_space_changes() {
     world.machine.retry_deferred();
     assert!(
         world.machine.has_deferred(),
-        "nobody has read the message yet"
+        "the message has not been read yet"
     );
     let mut messages = Messages::new();
     let end = Instant::now() + PATIENCE;
@@ -518,7 +518,7 @@ fn a_deferred_enter_can_be_taken_back_and_moved() {
     world.settle();
     assert!(
         world.machine.take_referenced(FrameId(0)),
-        "somebody waits for it"
+        "a thread waits for it"
     );
     world.machine.restrict(FrameId(0), Rights::None);
     world.machine.discard(FrameId(1));
@@ -727,7 +727,7 @@ fn a_tip_that_somebody_has_read_still_takes_pages_to_drop() {
     world.enter_zeros(0, 0, 2);
     (0..2).for_each(|frame| world.machine.restrict(FrameId(frame), Rights::None));
     world.settle();
-    // As a debugger does, or whoever looks through all memory.
+    // As a debugger does, or another reader of all memory.
     assert_eq!(world.machine.tip.get(0), 0);
     world.machine.retire(FrameId(0));
     world.machine.retire(FrameId(1));

@@ -41,21 +41,21 @@ impl Shared {
 }
 
 impl Process<'_> {
-    /// Returns true if a child that begins with `used` pages can have what it needs of what nobody
-    /// has, or of what this process does not use: it need give up no pages.
+    /// Returns true if a child that begins with `used` pages can have what it needs from unassigned
+    /// frames, or from those that this process does not use: it need give up no pages.
     pub fn can_endow(&self, used: u32) -> bool {
         let used = used.into();
         self.shared.unassigned() >= share::needs_at_fork(used)
             || share::left_at_fork(self.budget().into(), used).is_some()
     }
 
-    /// Gives `child`, which is about to be forked and begins with `used` pages, what it may use:
-    /// what it needs, of what nobody has or of what this process does not use, or half of what
+    /// Gives `child`, which is about to be forked and begins with `used` pages, its frames: what it
+    /// needs, from unassigned frames or from those that this process does not use, or half of what
     /// this process may use. `None`, and nothing has changed, if `used` pages are more than that;
     /// unless it `is_late`, and no time is left to give them up. Answers what the child has.
     ///
-    /// The frames are the child's as soon as they are no longer the parent's: who looks in between
-    /// counts them twice, and never as nobody's. Engine only, and the program is at rest.
+    /// The frames are the child's as soon as they are no longer the parent's: a look in between
+    /// counts them twice, and never as unassigned. Engine only, and the program is at rest.
     pub fn endow(&self, child: &Process<'_>, used: u32, is_late: bool) -> Option<u32> {
         let needed = share::needs_at_fork(used.into()).min(u32::MAX.into()) as u32;
         if child.take_unassigned(needed, needed) > 0 {

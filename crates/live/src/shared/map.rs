@@ -1,8 +1,9 @@
 //! The map of a process's memory: how much of each part of its managed addresses is where.
 //!
 //! The supervisor writes down in the process's record that it [wants](Wanted) one, and pokes the
-//! engine, which draws it at the end of a step. Nobody waits: the supervisor shows what was drawn
-//! last. A map has a page of shared memory, which nothing reaches for unless a map is asked for.
+//! engine, which draws it at the end of a step. No process waits: the supervisor shows what was
+//! drawn last. A map has a page of shared memory, which nothing reaches for unless a map is asked
+//! for.
 //!
 //! # Invariants
 //! 1. A map that is being drawn has a number of zero, and is not shown.

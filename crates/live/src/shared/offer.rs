@@ -22,7 +22,7 @@ pub enum Offer {
 pub struct Loan {
     /// The place in the table of the process whose engine has it open.
     pub lender: u32,
-    /// Its number in the table of that engine.
+    /// The descriptor's number in the file table of that engine.
     pub number: RawFd,
 }
 

@@ -42,7 +42,7 @@ mod tests {
             (process.take_unassigned(1, 100), process.budget()),
             (100, 356)
         );
-        // Nobody divides: nothing changes.
+        // Frames are not being divided: nothing changes.
         shared.end_division();
         assert_eq!(shared.unassigned(), 644);
     }

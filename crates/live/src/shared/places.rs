@@ -27,7 +27,7 @@ const fn places() -> [u8; Counter::ALL.len()] {
     places
 }
 
-/// The number of counters, of so many from the first on, that a live process counts.
+/// The number of counters, among the first `counters`, that a live process counts.
 const fn count_live(counters: usize) -> usize {
     let (mut found, mut at) = (0, 0);
     while at < counters {

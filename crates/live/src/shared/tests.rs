@@ -52,7 +52,7 @@ fn an_engine_never_uses_more_than_it_is_known_to_hold() {
             let mut budget = 0;
             while is_over.load(Relaxed) == 0 {
                 budget = process.follow_budget(budget, (1, 64));
-                // From here to the end of the turn it may take so many.
+                // From here to the end of the turn it may take this many.
                 used.store(u64::from(budget), SeqCst);
                 std::hint::spin_loop();
                 process.set_resident(u64::from(budget));
@@ -240,7 +240,7 @@ fn a_child_is_born_with_no_more_than_it_may_use() {
     assert_eq!(fork(2048, 300, false), (Some(needed), 300, left));
     parent.set_budget(1000);
     assert!(!parent.can_endow(300));
-    // What nobody has suffices.
+    // Unassigned frames suffice.
     shared.release_unassigned(needed.into());
     assert!(parent.can_endow(300));
     assert_eq!(fork(1000, 300, false), (Some(needed), 300, 1000));
@@ -251,7 +251,7 @@ fn a_child_is_born_with_no_more_than_it_may_use() {
 }
 
 /// A supervisor that looks at budgets while a process forks may count frames twice, and must never
-/// take them for nobody's.
+/// take them for unassigned.
 #[test]
 fn frames_are_never_had_twice_by_a_fork_amid_a_division() {
     const TOTAL: u32 = 4096;

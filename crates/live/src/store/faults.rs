@@ -18,7 +18,7 @@ enum Rule {
     Flip(u64),
     /// All writes from this one on: a full disk.
     WritesFrom(u64),
-    /// The first so many calls are refused for now: a kernel short of memory.
+    /// This many first calls are refused for now: a kernel short of memory.
     Again(u64),
 }
 
@@ -50,7 +50,7 @@ impl FaultPlan {
         })
     }
 
-    /// Counts a finished call, and says what is to go wrong with it.
+    /// Counts a finished call, and returns the fault to inject.
     pub fn next(&mut self, direction: Direction) -> Injected {
         let (read, write) = match direction {
             Direction::Fetch => {

@@ -6,7 +6,7 @@
 //! come.
 //!
 //! # Invariants
-//! 1. A file stays open until the last transfer from it is over, whoever has closed it.
+//! 1. A file stays open until the last transfer from it is over, even if it was closed.
 //! 2. A page that the file is too short for is a failure, and never zeros.
 
 use std::os::fd::OwnedFd;
@@ -59,7 +59,7 @@ struct Open {
 /// Opens a file to read pages from it, past the host's page cache where its file system can.
 /// Answers its size, too.
 pub fn open(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
-    // A pipe that nobody writes to is not waited for.
+    // A pipe without a writer is not waited for.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(Unsuitable::Call)?;
     let found = rustix::fs::fstat(&file).map_err(Unsuitable::Call)?;
@@ -181,7 +181,7 @@ impl Work {
 }
 
 impl Files {
-    /// The bytes that so many pages from `start` on must bring: all, but where the file ends.
+    /// The bytes that `pages` from `start` on must bring: all, but where the file ends.
     pub(super) fn bytes_due(&self, work: Work, start: SlotId, pages: u8) -> usize {
         let end = work.file().map_or(u64::MAX, |file| self.get(file).bytes);
         let due = end.saturating_sub(offset_of(start));

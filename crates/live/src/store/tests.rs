@@ -54,7 +54,7 @@ impl Swapping {
     }
 
     /// The same with compressed memory in front of the file, of frames and compressed pages that
-    /// have so many `pages` together.
+    /// have `pages` together.
     fn compressed(frames: u32, faults: &str, pages: u32) -> Option<Swapping> {
         let mut swapping = Swapping::new(frames, Means::Best, faults)?;
         swapping.store = swapping.store.compress(pages, true).unwrap();
@@ -240,7 +240,7 @@ fn a_wait_ends_with_a_transfer_and_with_a_file_that_can_be_read() {
         second.ring();
         wait(&mut swapping, patience_ns);
         assert_eq!(swapping.store.take_heard(), 2);
-        // What nobody has seen to is said again.
+        // A file that was not read is reported again.
         wait(&mut swapping, patience_ns);
         assert_eq!(swapping.store.take_heard(), 2);
         assert!(second.take());
@@ -584,7 +584,7 @@ fn without_a_file_a_page_is_kept_as_it_is_or_refused() {
         slots.find(|slot| swapping.transfer(Direction::Store, *slot, &one) != Outcome::Done);
     // The place of the first is a hole.
     assert_eq!(failed, Some(8 + 63));
-    let failure = swapping.store.next_failure().expect("it is told");
+    let failure = swapping.store.next_failure().expect("it is reported");
     assert_eq!(failure.cause, Cause::Full);
     assert_eq!(swapping.store.tally().written, 0);
     assert!(swapping.store.is_still());

@@ -61,12 +61,12 @@ impl From<Errno> for Failure {
     }
 }
 
-/// The way out of pages, by itself.
+/// A measurement of pages leaving memory: moved out, compressed, and given back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WayOut {
     /// The number of pages.
     pub pages: u64,
-    /// The processor time that they took.
+    /// The processor time for all of them, in nanoseconds.
     pub ns: u64,
     /// The elapsed time.
     pub elapsed_ns: u64,
@@ -292,7 +292,7 @@ struct Store {
     queue: std::collections::VecDeque<u32>,
 }
 
-/// A room has so many bytes, or a multiple.
+/// A room has this many bytes, or a multiple.
 const LINE: usize = 64;
 
 impl Store {
@@ -370,7 +370,7 @@ impl Store {
     fn send_out(&mut self, uffd: &Uffd, memory: &Mapping, count: usize) -> Result<(), Failure> {
         let mut left = [0; BATCH];
         for (slot, left) in left[..count].iter_mut().enumerate() {
-            let page = self.queue.pop_front().expect("so many are present");
+            let page = self.queue.pop_front().expect("this many are present");
             let at = memory.start() + page as usize * PAGE;
             *left = at;
             match self.way {

@@ -88,7 +88,7 @@ fn make_rules() -> io::Result<OwnedFd> {
         connections: CONNECTIONS,
         others: OTHERS,
     };
-    // SAFETY: the structure lives through the call, and its size is told.
+    // SAFETY: the structure lives through the call, and its size is passed.
     let made = checked(unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,

@@ -1,9 +1,9 @@
 //! A word that tells when a thread has ended, however that came about.
 //!
 //! The kernel walks the list of robust locks of each thread that ends, marks those it still holds,
-//! and wakes one who waits. So the thread takes a lock of ours and never gives it back. (A
-//! descriptor of the thread would not do: that of a process's first thread tells of nothing before
-//! the others have ended, too.)
+//! and wakes a waiter. So the thread takes a lock of ours and never gives it back. (A descriptor of
+//! the thread would not do: that of a process's first thread reports nothing before the others have
+//! ended, too.)
 //!
 //! Where the C library has registered a list for the thread, one of its own locks goes on it. The
 //! children of system calls of a program's own have none, and get one with this lock alone.
@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::thread;
 
-/// The kernel's mark on the lock of a thread that has ended (`FUTEX_OWNER_DIED`), ...
+/// The kernel's mark on the lock of a thread that has ended (`FUTEX_OWNER_DIED`).
 const OWNER_DIED: u32 = 0x4000_0000;
-/// ... what asks it to wake a waiter (`FUTEX_WAITERS`), ...
+/// The mark that asks the kernel to wake a waiter (`FUTEX_WAITERS`).
 const WAITERS: u32 = 0x8000_0000;
-/// ... and the number of the thread.
+/// The bits with the number of the thread that holds the lock.
 const THREAD: u32 = 0x3fff_ffff;
 
 const WORDS: usize = 8;
@@ -35,7 +35,7 @@ pub struct Lifeline {
 const _: () = assert!(size_of::<libc::pthread_mutex_t>() <= WORDS * 8);
 
 impl Lifeline {
-    /// A lock that nobody holds.
+    /// A free lock.
     pub const fn new() -> Lifeline {
         Lifeline {
             lock: [const { AtomicU64::new(0) }; WORDS],
@@ -50,13 +50,13 @@ impl Lifeline {
         }
     }
 
-    /// Has the calling thread hold it from now on, and nobody else. False if the C library does not
+    /// Has the calling thread alone hold it from now on. False if the C library does not
     /// know the calling thread.
     pub fn hold(&'static self) -> bool {
         self.reset();
         let own = thread::current();
         match thread::robust_list_head(own) {
-            // SAFETY: nobody else uses the lock, which is never taken away.
+            // SAFETY: no other code uses the lock, which is never taken away.
             Some(_) => unsafe { take(self.lock.as_ptr().cast_mut().cast()) },
             None => self.register(own),
         }
@@ -103,7 +103,7 @@ impl Default for Lifeline {
 /// Makes a robust lock of the C library's, and takes it.
 ///
 /// # Safety
-/// `lock` is memory of static life for a lock that nobody uses.
+/// `lock` is memory of static life for a lock that is not in use.
 unsafe fn take(lock: *mut libc::pthread_mutex_t) {
     // SAFETY: attributes are initialised before use and destroyed after; the lock is the caller's.
     unsafe {

@@ -28,7 +28,7 @@ pub enum Placement {
 pub enum Touch {
     /// Read.
     Read,
-    /// Written: before the kernel tells anybody that the page is missing, it makes one of zeros,
+    /// Written: before the kernel reports that the page is missing, it makes one of zeros,
     /// which it then gives back.
     Write,
 }
@@ -42,7 +42,7 @@ pub enum Failure {
     Call(Errno),
     /// A page could not be moved.
     Move(Stop),
-    /// There is only one processor.
+    /// The measurement needs two processors, and there is one.
     OneProcessor,
 }
 
@@ -64,7 +64,7 @@ impl From<Errno> for Failure {
 pub fn children_ns() -> (u64, u64) {
     // SAFETY: a `rusage` of zeros is a valid one.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a whole `rusage` that nobody else knows of.
+    // SAFETY: the pointer is to a whole `rusage` that no other code has.
     let result = unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
     assert_eq!(
         result, 0,

@@ -134,14 +134,14 @@ impl Mapping {
         self.start.as_ptr()
     }
 
-    /// The first `count` pages, to read and write. Only for mappings that nobody else touches.
+    /// The first `count` pages, to read and write. Only for mappings that no other code touches.
     pub fn first_pages(&mut self, count: usize) -> &mut [u8] {
         assert!(count * PAGE <= self.bytes);
         // SAFETY: inside the mapping; `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), count * PAGE) }
     }
 
-    /// The `bytes` from `offset` on, to read. Only for what nobody writes to meanwhile.
+    /// The `bytes` from `offset` on, to read. Only for bytes that are not written meanwhile.
     pub fn part(&self, offset: usize, bytes: usize) -> &[u8] {
         assert!(
             offset
@@ -152,7 +152,7 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), bytes) }
     }
 
-    /// The same, to write. Only for what nobody else touches meanwhile.
+    /// The same, to write. Only for bytes that no other code touches meanwhile.
     pub fn part_mut(&mut self, offset: usize, bytes: usize) -> &mut [u8] {
         assert!(
             offset
@@ -164,8 +164,8 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().add(offset), bytes) }
     }
 
-    /// Gives the pages of `bytes` from `offset` on back to the host. Only for what nobody touches
-    /// meanwhile.
+    /// Gives the pages of `bytes` from `offset` on back to the host. Only for bytes that are not
+    /// touched meanwhile.
     pub fn drop_part(&self, offset: usize, bytes: usize) -> Result<(), Errno> {
         assert!(
             offset
@@ -328,7 +328,7 @@ impl<T: Plain> std::ops::DerefMut for Table<T> {
 }
 
 /// Breaks the sharing of pages left by a fork, over `start..start + bytes`, without changing
-/// what they hold. It may fault, so it must not be called by whoever serves the faults.
+/// what they hold. It may fault, so the thread that serves the faults must not call it.
 pub fn populate_for_writing(start: usize, bytes: usize) -> Result<(), Errno> {
     // SAFETY: populating changes no contents; the kernel checks the range.
     unsafe { rustix::mm::madvise(start as *mut _, bytes, Advice::LinuxPopulateWrite) }

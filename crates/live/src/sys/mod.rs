@@ -3,10 +3,10 @@
 //! # What makes these functions safe to call
 //! Managed memory belongs to the running program; the engine holds no Rust reference into it and
 //! names it by number only. Ioctls on a userfaultfd change nothing outside ranges that were
-//! registered with it, except that moving takes pages out of its source; every caller in this
-//! crate passes a source inside a registered range or inside its own [`pool`]. The engine's own
-//! memory is mapped through [`memory`], in a range of addresses of its own ([`reserve`]), so that
-//! nobody registers it.
+//! registered with it, except that moving takes pages out of its source; every caller in this crate
+//! passes a source inside a registered range or inside its own [`pool`]. The engine's own memory is
+//! mapped through [`memory`], in a reserved range of addresses ([`reserve`]), so that it is never
+//! registered.
 //!
 //! Nothing in here calls libc's memory or file functions: those symbols may be interposed by our
 //! own preload library.
@@ -47,7 +47,7 @@ use rustix::event::Timespec;
 /// Bytes in a page, as an address-sized number.
 pub const PAGE: usize = tidemark_core::id::PAGE_BYTES as usize;
 
-/// So many nanoseconds, as system calls take them.
+/// Nanoseconds, as system calls take them.
 fn timespec(ns: u64) -> Timespec {
     Timespec {
         tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),

@@ -71,7 +71,7 @@ pub struct Spent {
 pub fn thread_spent() -> Spent {
     // SAFETY: a `rusage` of zeros is a valid one.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the pointer is to a whole `rusage` that nobody else knows of.
+    // SAFETY: the pointer is to a whole `rusage` that no other code has.
     let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     assert_eq!(result, 0, "a thread's own times can always be asked for");
     let [user_ns, system_ns] = [usage.ru_utime, usage.ru_stime]

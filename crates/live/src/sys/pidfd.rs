@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::ioctl::{Opcode, Updater, opcode};
 use rustix::process::{Pid, PidfdFlags};
 
-/// The state of the end of a process.
+/// The way in which a process ended, if it has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// It ended by itself, with this status.

@@ -107,7 +107,7 @@ impl Pool {
 
     /// Fills a slot with zeros.
     pub fn clear(&mut self, frame: FrameId) {
-        // SAFETY: the slot lies in the pool, and nobody else reads or writes it (see `bytes_of`).
+        // SAFETY: the slot lies in the pool, and no other code reads or writes it (see `bytes_of`).
         unsafe { std::ptr::write_bytes(self.address(frame) as *mut u8, 0, PAGE) };
     }
 
@@ -121,14 +121,14 @@ impl Pool {
 
     /// The bytes that a slot holds.
     pub fn bytes_of(&self, frame: FrameId) -> &[u8] {
-        // SAFETY: the slot lies in the pool. Nobody writes to it: programs reach pages only after
+        // SAFETY: the slot lies in the pool. It is not written to: programs reach pages only after
         // they were moved away, and transfers into it are over before its bytes are looked at.
         unsafe { std::slice::from_raw_parts(self.address(frame) as *const u8, PAGE) }
     }
 
     /// The same, to write.
     pub fn bytes_of_mut(&mut self, frame: FrameId) -> &mut [u8] {
-        // SAFETY: the slot lies in the pool, and nobody else reads or writes it (see `bytes_of`).
+        // SAFETY: the slot lies in the pool, and no other code reads or writes it (see `bytes_of`).
         unsafe { std::slice::from_raw_parts_mut(self.address(frame) as *mut u8, PAGE) }
     }
 

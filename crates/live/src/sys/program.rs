@@ -26,7 +26,7 @@ static CONNECTION: AtomicI32 = AtomicI32::new(NONE);
 static CONTROL: AtomicI32 = AtomicI32::new(NONE);
 /// True while the engine has the program's standard error.
 static IS_STARTING: AtomicBool = AtomicBool::new(false);
-/// Tells of the program's end; there, too.
+/// Reports the program's end; there, too.
 static LIFE: AtomicI32 = AtomicI32::new(NONE);
 
 const NONE: i32 = i32::MIN;
@@ -35,8 +35,8 @@ const NONE: i32 = i32::MIN;
 #[derive(Debug)]
 pub struct Lent(#[allow(dead_code)] [Option<OwnedFd>; 2]);
 
-/// Notes the calling process as the program, whose engine is to be another. It is the program that
-/// must `connect` to the supervisor, who is told by the kernel who did. What is lent must stay open
+/// Notes the calling process as the program, whose engine is to be another. The program itself must
+/// `connect` to the supervisor, because the kernel reports the caller. What is lent must stay open
 /// until the engine has started.
 pub fn note_here(connect: impl FnOnce() -> Option<io::Result<OwnedFd>>) -> Lent {
     ENGINE.store(0, Ordering::Relaxed);
@@ -81,7 +81,7 @@ pub fn end_start(control: Option<BorrowedFd<'_>>) {
         Ordering::Relaxed,
     );
     if is_engine() && IS_STARTING.swap(false, Ordering::AcqRel) {
-        // SAFETY: kept for this by `begin_engine`, and used by nobody else from now on.
+        // SAFETY: kept for this by `begin_engine`, and not used elsewhere from now on.
         unsafe { libc::close(libc::STDERR_FILENO) };
     }
 }

@@ -51,8 +51,7 @@ static RANGES: [Range; RANGES_MAX] = [const {
 /// Pieces that were given back, with the page below them; zero: none.
 static SPARE: [AtomicU64; SPARE_MAX] = [const { AtomicU64::new(0) }; SPARE_MAX];
 
-/// Takes `bytes` of addresses, a multiple of [`PAGE`], that nobody else uses and nothing can be
-/// reached at yet.
+/// Takes `bytes` of unused addresses, a multiple of [`PAGE`], without access yet.
 pub fn take(bytes: usize) -> Result<usize, Errno> {
     assert!(bytes > 0 && bytes.is_multiple_of(PAGE));
     let whole = bytes.checked_add(PAGE).ok_or(Errno::NOMEM)?;
@@ -75,7 +74,7 @@ pub fn open(start: usize, bytes: usize) -> Result<(), Errno> {
 /// Gives a piece back, with all that lies there.
 ///
 /// # Safety
-/// It was taken as a whole, and nobody uses it any more.
+/// It was taken as a whole, and is no longer used.
 pub unsafe fn give_back(start: usize, bytes: usize) {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
     // SAFETY: replaces the caller's own piece, by its word.

@@ -1,7 +1,7 @@
 //! Asynchronous reads and writes of slots of the pool: io_uring, set up by hand.
 //!
 //! The usual crates map the rings through libc, whose `mmap` may be our own preload library's. The
-//! kernel would not put its rings where it is told to, so that it is lent memory for them instead
+//! kernel chooses the place of its rings, so it is lent memory for them instead
 //! (`IORING_SETUP_NO_MMAP`).
 //!
 //! # Invariants
@@ -47,7 +47,7 @@ pub struct Buffers {
     count: u32,
 }
 
-// SAFETY: a list of addresses, which are used by whoever carries out the transfer.
+// SAFETY: a list of addresses, which the carrier of the transfer uses.
 unsafe impl Send for Buffers {}
 
 impl Buffers {

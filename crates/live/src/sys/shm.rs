@@ -67,7 +67,7 @@ impl Shared {
         self.mapping.open(first, end - first)
     }
 
-    /// Closes the descriptor and keeps the memory: nobody can be given the area any more.
+    /// Closes the descriptor and keeps the memory: the area can't be passed on any more.
     pub fn close_fd(&mut self) {
         self.fd = None;
     }

@@ -2,7 +2,7 @@
 //! blocked and taken one by one.
 //!
 //! There are two kinds. A *signal* reaches an engine whose files the program's threads can't name.
-//! But whoever polls for signals is woken by any that the process is sent, and in in-thread mode
+//! But a poll for signals wakes at any that the process is sent, and in in-thread mode
 //! every fault is one: there the doorbell is a *timer*, in the file table that all share.
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::{Errno, program};
 
 /// The signal that wakes the engine. The C library keeps it from programs (it cancels threads
-/// with it), so that nobody else uses it; the engine's thread blocks it and reads it from a
+/// with it), so that it has no other use; the engine's thread blocks it and reads it from a
 /// descriptor, so that no handler ever runs.
 const DOORBELL: i32 = 32;
 
@@ -66,7 +66,7 @@ pub fn take_pending(signals: SignalSet) -> SignalSet {
     let at_once = [0i64; 2];
     let mut taken = SignalSet::NONE;
     loop {
-        // SAFETY: set and time are live and of the kernel's sizes; nobody asks for details.
+        // SAFETY: set and time are live and of the kernel's sizes; no details are asked for.
         let answer = unsafe {
             let (signals, none) = (&raw const signals.0, std::ptr::null_mut::<u8>());
             let limit = at_once.as_ptr();
@@ -168,7 +168,7 @@ pub fn end_process() -> ! {
     }
     std::thread::sleep(END_LIMIT);
     loop {
-        // SAFETY: ends this process and nobody else.
+        // SAFETY: ends this process alone.
         unsafe { libc::syscall(libc::SYS_kill, pid, libc::SIGKILL) };
     }
 }

@@ -53,7 +53,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
         let fits = control.push(SendAncillaryMessage::ScmRights(fds));
-        assert!(fits, "the space was made for so many");
+        assert!(fits, "the space was made for this many");
     }
     let mut sent = 0;
     while sent < bytes.len() {

@@ -24,7 +24,7 @@ pub struct Turn {
 enum Guard {
     /// Others may run as well.
     Shared(#[expect(dead_code)] RwLockReadGuard<'static, ()>),
-    /// Nobody else runs.
+    /// No other thread runs.
     Alone(#[expect(dead_code)] RwLockWriteGuard<'static, ()>),
 }
 
@@ -135,7 +135,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // SAFETY: the pid is of a child that nobody has waited for.
+        // SAFETY: the pid is of a child that has not been waited for.
         unsafe {
             libc::kill(self.0, libc::SIGKILL);
             libc::waitpid(self.0, std::ptr::null_mut(), 0);

@@ -43,7 +43,7 @@ impl<T> Handle<T> {
             futex::wait(&self.shared.state, RUNNING, left);
         }
         // SAFETY: finished, so the thread has written its result and will not touch it again;
-        // `self` is consumed, so nobody else reads it.
+        // `self` is consumed, so it is not read elsewhere.
         unsafe { (*self.shared.result.get()).take() }.ok_or(Errno::CHILD)
     }
 
@@ -67,7 +67,7 @@ where
     let packet = Arc::clone(&shared);
     let whole = Box::new(move || {
         let value = body();
-        // SAFETY: not finished yet, so nobody else looks at the result.
+        // SAFETY: not finished yet, so the result is not read elsewhere.
         unsafe { *packet.result.get() = Some(value) };
         packet.state.store(FINISHED, Ordering::Release);
         futex::wake(&packet.state, u32::MAX);
@@ -323,7 +323,7 @@ fn visit_numbers_in(tasks: &OwnedFd, mut visit: impl FnMut(u32)) -> Result<(), E
 }
 
 /// Reads this process's memory by way of the kernel: an address that is not mapped gives `None`
-/// instead of a signal. Must not be used on managed memory by whoever serves its faults.
+/// instead of a signal. The thread that serves its faults must not use it on managed memory.
 pub fn read_own_memory(from: usize, into: &mut [u8]) -> Option<()> {
     let local = libc::iovec {
         iov_base: into.as_mut_ptr().cast(),
@@ -380,8 +380,8 @@ pub fn thread_pointer() -> usize {
     pointer
 }
 
-/// The address of the calling thread's table of dynamic variables, on the heap of whoever made the
-/// thread, so that those pages must not be managed.
+/// The address of the calling thread's table of dynamic variables, on the heap of the
+/// thread's creator, so that those pages must not be managed.
 #[cfg(target_arch = "x86_64")]
 pub fn dynamic_variables() -> usize {
     let table: usize;
@@ -396,8 +396,8 @@ pub fn dynamic_variables() -> usize {
     table
 }
 
-/// The address of the calling thread's table of dynamic variables, on the heap of whoever made the
-/// thread, so that those pages must not be managed.
+/// The address of the calling thread's table of dynamic variables, on the heap of the
+/// thread's creator, so that those pages must not be managed.
 #[cfg(target_arch = "aarch64")]
 pub fn dynamic_variables() -> usize {
     // SAFETY: the first word of the control block holds the table's address.

@@ -46,13 +46,13 @@ impl Features {
     pub const MOVE: Features = Features(raw::UFFD_FEATURE_MOVE as u64);
     /// Faults name the thread.
     pub const THREAD_ID: Features = Features(raw::UFFD_FEATURE_THREAD_ID as u64);
-    /// Messages tell of mremap, madvise that removes, and munmap.
+    /// Messages report mremap, madvise that removes, and munmap.
     pub const CHANGES: Features = Features(
         raw::UFFD_FEATURE_EVENT_REMAP as u64
             | raw::UFFD_FEATURE_EVENT_REMOVE as u64
             | raw::UFFD_FEATURE_EVENT_UNMAP as u64,
     );
-    /// Messages tell of forks, whoever makes them. Needs the right to trace processes.
+    /// Messages report forks of any kind. Needs the right to trace processes.
     pub const FORKS: Features = Features(raw::UFFD_FEATURE_EVENT_FORK as u64);
     /// Faults arrive as `SIGBUS` in the thread that caused them.
     pub const SIGBUS: Features = Features(raw::UFFD_FEATURE_SIGBUS as u64);
@@ -144,11 +144,11 @@ impl Stop {
 /// The progress of an ioctl.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// All bytes.
+    /// All bytes were handled.
     All,
-    /// So many bytes, more than none; the rest may be tried again, and tells why it stopped.
+    /// This many bytes were handled, more than none; a retry of the rest shows why it stopped.
     Part(usize),
-    /// No byte, for this reason.
+    /// No byte was handled, for this reason.
     Nothing(Stop),
 }
 
@@ -261,7 +261,7 @@ impl Uffd {
     /// Takes charge of the userfaultfd that a [`Message::Fork`] has brought.
     pub fn take_child(number: i32) -> Uffd {
         use std::os::fd::FromRawFd;
-        // SAFETY: the kernel has made this descriptor for whoever read the message, once.
+        // SAFETY: the kernel has made this descriptor for the reader of the message, once.
         let fd = unsafe { OwnedFd::from_raw_fd(number) };
         Uffd::of(fd, Features::FORKS)
     }
@@ -276,7 +276,7 @@ impl Uffd {
         self.fd.as_raw_fd()
     }
 
-    /// Returns true if messages tell of forks.
+    /// Returns true if messages report forks.
     pub fn tells_of_forks(&self) -> bool {
         self.features.0 & Features::FORKS.0 != 0
     }
@@ -322,7 +322,7 @@ impl Uffd {
         unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<REGISTER, _>::new(&mut argument)) }
     }
 
-    /// Ends the registration of a range, waking whoever waits there.
+    /// Ends the registration of a range, waking the threads that wait there.
     pub fn unregister(&self, start: usize, bytes: usize) -> Result<(), Errno> {
         let mut argument = raw::uffdio_range {
             start: start as u64,
@@ -332,7 +332,7 @@ impl Uffd {
         unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<UNREGISTER, _>::new(&mut argument)) }
     }
 
-    /// Wakes whoever waits for a page of the range.
+    /// Wakes the threads that wait for a page of the range.
     pub fn wake(&self, start: usize, bytes: usize) -> Result<(), Errno> {
         let mut argument = raw::uffdio_range {
             start: start as u64,
@@ -384,7 +384,7 @@ impl Uffd {
         matches!(asked, Progress::Nothing(Stop::Ending))
     }
 
-    /// Copies pages into missing ones of a registered range and wakes whoever waits there.
+    /// Copies pages into missing ones of a registered range and wakes the threads that wait there.
     pub fn copy(&self, to: usize, from: usize, bytes: usize) -> Progress {
         let mut argument = raw::uffdio_copy {
             dst: to as u64,
@@ -403,7 +403,7 @@ impl Uffd {
         progress(answer, argument.copy, bytes)
     }
 
-    /// Makes missing pages of a registered range end whoever touches them, with a signal.
+    /// Makes missing pages of a registered range end a thread that touches them, with a signal.
     pub fn poison(&self, start: usize, bytes: usize) -> Progress {
         let range = raw::uffdio_range {
             start: start as u64,
@@ -437,8 +437,8 @@ impl Uffd {
         progress(answer, argument.zeropage, bytes)
     }
 
-    /// Moves pages from `from` to missing ones at `to`, a registered range, and wakes whoever
-    /// waits there.
+    /// Moves pages from `from` to missing ones at `to`, a registered range, and wakes the threads
+    /// that wait there.
     pub fn move_pages(&self, to: usize, from: usize, bytes: usize) -> Progress {
         move_range(self.fd.as_fd(), to, from, bytes, self.is_quiet)
     }

@@ -215,7 +215,7 @@ fn transfer(job: &Job) -> Result<usize, Errno> {
     let buffers = job.buffers.as_slice();
     let (first, count) = (buffers.as_ptr(), buffers.len());
     // SAFETY: `IoSlice` and `IoSliceMut` have the layout of `iovec`; the buffers are live memory of
-    // the engine that nobody else reads or writes until this transfer is finished. The descriptor
+    // the engine that no other code reads or writes until this transfer is finished. The descriptor
     // is open for as long as transfers on it are pending.
     unsafe {
         let file = BorrowedFd::borrow_raw(job.file);

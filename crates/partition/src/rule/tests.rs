@@ -12,13 +12,13 @@ const LONG: usize = 600;
 #[derive(Clone, Copy)]
 struct Program {
     set: u64,
-    /// The pages that it touches in an interval if all are in memory, ...
+    /// The pages that it touches in an interval if all are in memory.
     touches: u64,
-    /// ... and the processor time that it takes, in ms.
+    /// The processor time that it takes in an interval, in ms.
     processor_ms: u64,
 }
 
-/// It does nothing, and has so many pages in memory.
+/// It is idle, and has this many pages in memory.
 const fn idle(set: u64) -> Program {
     Program {
         set,
@@ -42,14 +42,14 @@ struct Task {
     holder: Holder,
 }
 
-/// Programs in one memory, with engines that do at once what they are told.
+/// Programs in one memory, with engines that follow at once.
 struct World {
     divider: Divider,
     tasks: Vec<Task>,
 }
 
 impl World {
-    /// One in which each program has had so many frames before, and used them as far as it could.
+    /// One in which each program has had frames before, and used them as far as it could.
     fn new(rule: Rule, programs: &[(Program, u64)]) -> World {
         let task = |&(program, given): &(Program, u64)| {
             let resident = given.min(program.set);

@@ -50,7 +50,7 @@ pub fn ratios(findings: &[Finding]) -> String {
     html + "</div></figure>"
 }
 
-/// A bar of a picture: what it stands for, and what is told of it.
+/// A bar of a picture: its label, and its value.
 pub struct Bar {
     /// The run, and its size and number of copies where there are several.
     pub name: String,

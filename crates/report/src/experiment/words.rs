@@ -136,7 +136,7 @@ pub fn found(finding: &Finding) -> String {
     }
 }
 
-/// A ratio; one near 1 with so many digits that its difference from 1 has some.
+/// A ratio; one near 1 with enough digits that its difference from 1 has some.
 fn ratio(value: f64) -> String {
     match value {
         _ if (0.5..2.0).contains(&value) => format!("{value:.3} ×"),

@@ -26,10 +26,10 @@ const PROCESS: usize = 15;
 /// The place at which several processes' names begin, and the marks of their extents stand.
 const PROCESSES_AT: f64 = 8.0;
 const EXTENTS_AT: f64 = 84.0;
-/// So many letters of a process's name fit, and of a region's.
+/// This many letters of a process's name fit, and of a region's.
 const PROCESS_LETTERS: usize = 12;
 const REGION_LETTERS: usize = 20;
-/// … beside a process's.
+/// The letters of a region's name that fit beside a process's.
 const REGION_LETTERS_BESIDE: usize = 9;
 /// Between bands, in pixels.
 const BETWEEN: usize = 2;

@@ -65,7 +65,7 @@ pub struct BatchPoint {
 }
 
 impl BatchRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         super::to_json(self)
     }

@@ -107,7 +107,7 @@ pub struct Need {
     pub window: Option<u64>,
     /// Misses on pages that had been there before.
     pub page_ins: u64,
-    /// True if less may do: the trace was sampled, and can't tell of less.
+    /// True if less may suffice: the trace was sampled, and does not show less.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub is_at_most: bool,
     /// The assumed cost of a page-in, in nanoseconds.
@@ -179,13 +179,13 @@ pub struct RunNeed {
     pub pages_high: Option<u64>,
     /// Pages that come back from the disk, with that memory.
     pub page_ins: u64,
-    /// True if less may do: the trace can't tell of less, or nothing runs in less.
+    /// True if less may suffice: the trace does not show less, or nothing runs in less.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub is_at_most: bool,
 }
 
 impl CurveRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         super::to_json(self)
     }

@@ -56,7 +56,7 @@ pub struct Phase {
 }
 
 impl PhasesRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         super::to_json(self)
     }

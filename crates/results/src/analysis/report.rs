@@ -82,7 +82,7 @@ impl SpaceTime {
 }
 
 impl ReportRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         super::to_json(self)
     }

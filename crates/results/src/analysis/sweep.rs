@@ -87,7 +87,7 @@ impl SweepRecord {
         }
     }
 
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         super::to_json(self)
     }

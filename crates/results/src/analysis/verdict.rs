@@ -49,8 +49,8 @@ pub struct Cliff {
     pub pages: u64,
     /// The same in bytes.
     pub bytes: u64,
-    /// True if most of those hits come within the last twentieth of that size: the program walks
-    /// in a loop of about so many pages.
+    /// True if most of those hits come within the last twentieth of that size: the program walks in
+    /// a loop of about that size.
     pub is_loop: bool,
 }
 

@@ -77,7 +77,7 @@ impl WindowSizes {
 }
 
 impl WssRecord {
-    /// The record as it stands in a file.
+    /// The record as it is in a file.
     pub fn to_json(&self) -> String {
         super::to_json(self)
     }

@@ -111,7 +111,7 @@ fn place_of(counter: Counter) -> Option<usize> {
     COUNTED.iter().position(|&counted| counted == counter)
 }
 
-/// A count as it stands in records.
+/// A count as it is in records.
 fn in_seconds(counter: Counter, count: u64) -> f64 {
     match counter.unit() {
         Unit::Nanoseconds => count as f64 / 1e9,

@@ -28,13 +28,13 @@ pub struct MemoryMap {
 pub struct Cell {
     /// The address of its first page.
     pub address: u64,
-    /// Pages in frames, ...
+    /// Pages in frames.
     pub in_memory: u64,
-    /// ... in compressed memory, ...
+    /// Pages in compressed memory.
     pub compressed: u64,
-    /// ... on disk, ...
+    /// Pages on disk.
     pub on_disk: u64,
-    /// ... and nowhere: never written to, given up by the program, or full of zeros.
+    /// Pages that are stored nowhere: never written to, given up by the program, or full of zeros.
     pub empty: u64,
 }
 

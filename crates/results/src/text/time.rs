@@ -3,17 +3,17 @@
 use super::amounts::{bytes, count};
 use crate::record::{PAGE_BYTES, RunRecord, Statistics};
 
-/// A run that waits for less than this part of its time is told that memory is hardly short.
+/// Below this part of its time in waits, a run's text says that memory is hardly short.
 const HARDLY: f64 = 0.05;
 
-/// The policy that keeps a part of what is walked through again and again, ...
+/// The policy that is proposed for loops larger than memory.
 const LOOP_POLICY: &str = "tidemark";
 const LOOP: &str = "pages are walked through again and again, and it keeps a part of them";
-/// ... and all that do.
+/// The policies that keep a part of a loop.
 const LOOP_KEEPERS: [&str; 6] = ["tidemark", "mru", "lirs", "eelru", "clock-pro", "random"];
-/// From so many pages for each request on, pages are read in walks, ...
+/// From this many pages for each request on, pages are read in walks.
 const WALK_PAGES: f64 = 4.0;
-/// ... and from so many page-ins for each page on, again and again.
+/// From this many page-ins for each page on, pages are read again and again.
 const ROUNDS_MIN: u64 = 3;
 /// The part of the budget beyond which memory that is not managed is worth a word.
 const UNMANAGED_PART: u64 = 8;
@@ -165,7 +165,7 @@ mod tests {
     use crate::histogram::{Bucket, Histogram};
     use crate::record::{Latency, Nanoseconds};
 
-    /// A record of faults, so many of 100 µs for each kind.
+    /// A record of faults, a number of 100 µs for each kind.
     fn record(page_in: u64, soft: u64, zero_fill: u64) -> RunRecord {
         let latency = |faults| {
             Latency::new(Histogram::new([Bucket {

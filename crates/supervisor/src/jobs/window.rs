@@ -4,8 +4,8 @@
 //! wide where room is plenty, and by one for each job that has ended, so that short jobs are soon
 //! as many as there may be. What a job needs is what the typical process has, in memory or on the
 //! store, where each counts as often as it has pages: shells and drivers of compilers are many and
-//! small. While little has ended, or those that run are far larger than those that have, nobody
-//! knows how large they become. They are expected to double then, and to need no less than a guess.
+//! small. While little has ended, or those that run are far larger than those that have, their
+//! final size is not known. They are expected to double then, and to need no less than a guess.
 
 /// The jobs that may be at work at first.
 const JOBS_FIRST: u32 = 2;
@@ -13,15 +13,15 @@ const JOBS_FIRST: u32 = 2;
 /// The part by which what ended processes had counts less with each that ends.
 const FADING: f64 = 1.0 / 64.0;
 
-/// The window opens twice as wide where there is room for so many times as many jobs.
+/// The window opens twice as wide where there is room for this many times as many jobs.
 const PLENTY: u32 = 4;
 
 /// The least pages that a job is expected to need: 1 MiB.
 const PAGES_LEAST: f64 = 256.0;
 
-/// The pages of a job of which nothing is known: 128 MiB, ...
+/// The pages of a job of which nothing is known: 128 MiB.
 const PAGES_GUESSED: f64 = 32768.0;
-/// ... or this part of all memory, if that is less.
+/// The part of all memory that is guessed instead, if that is less.
 const GUESSED_PART: f64 = 0.25;
 
 /// The number of jobs that may be at work, and what it follows from.
@@ -83,20 +83,20 @@ impl Window {
         self.jobs
     }
 
-    /// Learns that a process has ended that had so many pages.
+    /// Learns that a process with `pages` has ended.
     pub(super) fn note_ended_process(&mut self, pages: u64) {
         self.ended.fade();
         self.ended.add(pages);
         self.ended_pages += pages as f64;
     }
 
-    /// Learns that so many jobs have ended.
+    /// Learns that `jobs` have ended.
     pub(super) fn note_ended_jobs(&mut self, count: u32) {
         self.jobs = (self.jobs + count).min(self.room).max(self.jobs);
     }
 
-    /// Learns that so many jobs are at work, whose processes have these `sizes`, where `frames` are
-    /// for all.
+    /// Learns that `at_work` jobs run, whose processes have these `sizes`, where `frames` are for
+    /// all.
     pub(super) fn look(&mut self, at_work: u32, frames: u64, sizes: &[u64]) {
         let mut present = Sizes::default();
         sizes.iter().for_each(|&pages| present.add(pages));
@@ -116,7 +116,7 @@ impl Window {
         self.jobs = opened.min(self.room);
     }
 
-    /// The pages that a job is expected to need, where the typical process has so many `now`.
+    /// The pages that a job is expected to need, where the typical process has `now`.
     fn needed(&self, frames: f64, now: f64) -> f64 {
         let guessed = PAGES_GUESSED.min(GUESSED_PART * frames);
         let past = self.ended.typical();

@@ -24,9 +24,9 @@ pub struct Client {
     speech: Speech,
     /// The part of what it has said that is not answered yet.
     input: Vec<u8>,
-    /// The reply, ...
+    /// The reply.
     output: Vec<u8>,
-    /// ... and how much of it has gone.
+    /// The bytes of the reply that have gone.
     sent: usize,
     /// It is let go of when the reply has gone.
     is_leaving: bool,

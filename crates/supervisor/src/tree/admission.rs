@@ -109,8 +109,8 @@ impl Member {
         let index = claimed.ok_or_else(|| std::io::Error::other(NO_RECORD))?;
         let process = shared.process(index);
         process.set_budget(self.given as u32);
-        // Until the engine speaks up, it is taken to have understood what it is told here. A forked
-        // child may still go by what its parent left it with.
+        // Until the engine speaks up, it is taken to have acknowledged this budget. A forked child
+        // may still use its parent's.
         if process.understood() < self.given {
             process.set_understood(self.given as u32);
         }

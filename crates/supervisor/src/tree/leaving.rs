@@ -25,7 +25,7 @@ impl Tree {
     pub(super) fn release(&self, index: ProcessIndex) {
         let process = self.shared.process(index);
         if process.counter(Counter::StoresUnderWay).load(Relaxed) > 0 {
-            // Its slots are for nobody else until what it was writing there has landed.
+            // Its slots go to no other process until its writes there have ended.
             swap::wait_for_transfers(&self.swap);
         }
         self.shared.release(index);

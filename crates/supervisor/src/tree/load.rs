@@ -1,8 +1,8 @@
 //! Load control: which tasks run when their memory does not fit together.
 //!
 //! The core's [`TaskControl`] is asked, the same code as in the lab, at each interval, and when a
-//! task has ended. A task's number is its place in the table of processes. What is to happen is
-//! carried out by suspending tasks and letting them go on.
+//! task has ended. A task's number is its place in the table of processes. Its orders are carried
+//! out by suspending and resuming tasks.
 //!
 //! The program that the run began with is spared while it has the terminal: load control sees
 //! neither it nor the memory that it needs.

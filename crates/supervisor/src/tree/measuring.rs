@@ -1,8 +1,8 @@
 //! Measuring: the use that each task makes of its memory, by which memory is divided.
 //!
-//! Engines count page-ins and minor faults anyway. The processor time that tells idle tasks from
-//! others, and the size of a task, are looked up only while memory is scarce: before, nobody is to
-//! give up what is in use.
+//! Engines count page-ins and minor faults anyway. The processor time that distinguishes idle
+//! tasks, and the size of a task, are looked up only while memory is scarce: before, no task must
+//! give up used frames.
 
 use std::sync::atomic::Ordering::Relaxed;
 

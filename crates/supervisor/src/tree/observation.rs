@@ -17,7 +17,7 @@ use crate::time::now_ns;
 /// The time per second that threads wait for pages, from which on a task waits for its store.
 const STORE_BOUND: f64 = 0.5;
 
-/// The parts of how a run was begun that are told to those who ask.
+/// The parts of a run's settings that requests are answered with.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The name of the replacement policy.

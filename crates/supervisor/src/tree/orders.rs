@@ -31,7 +31,7 @@ impl Tree {
         self.timeline = timeline;
     }
 
-    /// Writes down how tasks stand, if that is asked for.
+    /// Writes the state of tasks to the timeline, if there is one.
     pub(super) fn note_timeline(&mut self) {
         if let Some(mut timeline) = self.timeline.take() {
             timeline.note(&self.observe(), now_ns());

@@ -8,10 +8,10 @@ pub(super) struct Eviction {
     pub(super) since: Instant,
 }
 
-/// The one who wants a task to be suspended.
+/// The origin of a suspension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// Somebody who has asked for it.
+    /// A request.
     Request,
     /// Load control.
     Control,
@@ -37,7 +37,7 @@ impl Suspension {
         }
     }
 
-    /// Returns true if anybody wants it.
+    /// Returns true if there is a reason for it.
     pub(super) fn is_any(&self) -> bool {
         self.is_requested || self.is_controlled
     }

@@ -11,7 +11,7 @@
 //! its program go on by itself.
 //!
 //! # Invariants
-//! 1. The word of a record says that it is suspended if anybody wants that, and not otherwise.
+//! 1. The word of a record says that it is suspended while there is a reason, and not otherwise.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;

@@ -23,10 +23,10 @@ const LEVEL: i32 = 1;
 /// The bytes of a block's contents before its sections.
 pub const CONTENTS_HEAD_BYTES: usize = 32;
 
-/// A row's page number if the number stands in the column of far ones.
+/// A row's page number if the number is in the column of far ones.
 const FAR: u8 = u8::MAX;
 
-/// A row's gap if the rest of it stands in the column of long ones.
+/// A row's gap if the rest of it is in the column of long ones.
 const LONG: u8 = 15;
 
 /// The least bytes a section must have for compression to be tried.
@@ -136,7 +136,7 @@ impl Packer {
         })
     }
 
-    /// Leaves in `part` the whole part that holds `block`, and says what stands in its head.
+    /// Leaves in `part` the whole part that holds `block`, and returns its head.
     ///
     /// - Needs: the block keeps its invariants.
     pub fn pack(&mut self, block: &Block, part: &mut Vec<u8>) -> std::io::Result<Outline> {

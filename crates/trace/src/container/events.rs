@@ -32,7 +32,7 @@ const WINDOWS: u8 = 20;
 const VISIT: u8 = 21;
 const SIZE: u8 = 22;
 
-/// A mapping whose stores reach others has this bit beside its rights.
+/// The bit beside the rights of a mapping that marks it as shared.
 const SHARED: u64 = 8;
 
 /// Appends `events`, which lie in a block that begins at `time_start`.

@@ -7,7 +7,7 @@ use crate::model::{Block, Kinds, TimeUnit};
 
 use super::Chosen;
 
-/// The name of the column of times: it tells their unit, so that nobody has to.
+/// The name of the column of times, which has their unit.
 pub const fn time_name(unit: TimeUnit) -> &'static str {
     match unit {
         TimeUnit::Instructions => "instructions",

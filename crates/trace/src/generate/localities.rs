@@ -9,7 +9,7 @@
 use super::arithmetic::ln;
 use tidemark_core::random::SplitMix64;
 
-/// One in so many of a holding time's random numbers.
+/// One in this many of a holding time's random numbers.
 const UNIT: u64 = 1 << 52;
 
 /// The model's parameters.

@@ -2,9 +2,9 @@
 //!
 //! Columns are chosen by number, from 1, or by their names in the first line. Without a choice the
 //! names in the first line choose, if they are known and one alone is a page's. Nothing else is
-//! guessed: any number looks like a page's. A file of one column without a name holds pages. What
-//! is used and what is not is told ([`Table::used`], [`Table::unused`]). Lines that begin with `#`
-//! are left out.
+//! guessed: any number looks like a page's. A file of one column without a name holds pages.
+//! [`Table::used`] and [`Table::unused`] are what is used and what is not. Lines that begin with
+//! `#` are left out.
 
 mod places;
 mod rows;

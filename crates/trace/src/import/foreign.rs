@@ -221,7 +221,7 @@ pub struct Plausibility {
 
 /// The number of references that are looked at.
 const LOOKED_AT: u64 = 1 << 16;
-/// The fewest of them by which anything is told.
+/// The fewest of them that decide.
 const LOOKED_AT_MIN: u64 = 256;
 
 impl Plausibility {

@@ -155,7 +155,7 @@ fn sample(line: &[u8]) -> Option<Sample> {
     })
 }
 
-/// Returns true if a word tells of an access, as `|OP LOAD|LVL L1 hit|…`.
+/// Returns true if a word is an access, as `|OP LOAD|LVL L1 hit|…`.
 fn is_of_access(word: &[u8]) -> bool {
     word.starts_with(b"|") || word == b"N/A"
 }

@@ -75,7 +75,7 @@ impl Scale {
     }
 }
 
-/// The unit that a column's name tells: `Some(None)` of a time that tells none. Names are in lower
+/// The unit in a column's name: `Some(None)` for a time without one. Names are in lower
 /// case, with `_` between words.
 pub fn scale_of_name(name: &str) -> Option<Option<Scale>> {
     if UNITLESS.contains(&name) {

@@ -14,11 +14,11 @@ const WINDOW_LOG_MAX: u32 = 27;
 /// A dictionary of xz's own: `xz -9` has one of 64 MiB.
 const DICTIONARY_KIB_MAX: u32 = 128 << 10;
 
-/// The first bytes of what is compressed with zstd, ...
+/// The first bytes of a file that is compressed with zstd.
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// ... with gzip, ...
+/// The first bytes of a file that is compressed with gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
-/// ... and with xz.
+/// The first bytes of a file that is compressed with xz.
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 
 /// An import, unpacked.

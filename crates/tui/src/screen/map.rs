@@ -19,7 +19,7 @@ const PLACES: [(char, &str, &str); 3] = [
     ('░', "disk", "34"),
 ];
 
-/// The map in so many rows; without one, a line that says so.
+/// The map in `rows`; without one, a line that says so.
 pub(super) fn draw(map: Option<&MemoryMap>, columns: usize, rows: usize) -> Vec<Line> {
     let mut lines = vec![Line::new(caption(map), Tone::Map)];
     let height = rows.saturating_sub(1);

@@ -79,7 +79,7 @@ fn what_does_not_compress_is_tried_seldom_until_something_does() {
         tier.tally().refused,
         u64::from(REFUSALS_TOLD + 10 * REFUSALS_TRIED)
     );
-    assert!(tier.is_worth_trying(), "one in so many is");
+    assert!(tier.is_worth_trying(), "one of a few is");
     assert!(tier.put(SlotId(1), 1000, &mut rooms).is_some());
     assert!(tier.is_worth_trying());
     assert_eq!(tier.put(SlotId(2), BYTES_MAX + 1, &mut rooms), None);

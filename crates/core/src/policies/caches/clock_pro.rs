@@ -1,4 +1,4 @@
-//! CLOCK-Pro: what LIRS decides from every use, decided from a bit a page.
+//! CLOCK-Pro: the decisions of LIRS, from a bit a page in place of every use.
 //!
 //! One list has all pages in the order in which they were last dealt with, the names of some that
 //! left among them. A page is hot or cold; a cold one, resident or gone, may be in its test: if it
@@ -9,7 +9,7 @@
 //! test and falls when one does not.
 //!
 //! Where the paper says nothing: a page that came back in its test stays cold if the hot hand comes
-//! round to it before a hot page gives way; a page that nobody asked for is not tested.
+//! round to it before a hot page gives way; a page that was not asked for is not tested.
 //!
 //! # Invariants
 //! 1. No member of a hand's kind is older than the one the hand stands at.

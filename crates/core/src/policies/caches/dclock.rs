@@ -54,7 +54,7 @@ pub fn build(settings: Settings) -> impl Policy {
     Dclock {
         queues: Queues::new(2, settings.frames_max),
         is_used: Column::new(false, settings.frames_max as usize),
-        // Whoever left before that many others comes too late.
+        // A page that left before that many others comes too late.
         ghosts: Ghosts::new(settings.frames_max.max(1)),
         age: 0,
         active_permille: settings.knobs[0],

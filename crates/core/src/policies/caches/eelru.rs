@@ -40,9 +40,9 @@ pub static DESCRIPTION: Description = Description {
     knobs: &[],
 };
 
-/// Memory is cut in so many parts, ...
+/// Memory is cut into this many parts.
 const PARTS: u64 = 8;
-/// ... and the axis ends after so many of them.
+/// The number of parts of the axis, in memory and behind it.
 const PARTS_MOST: u64 = 20;
 /// The first cut is nearer than the first part: for loops, the fewer young pages the better.
 const FIRST_PART: u64 = 32;
@@ -50,7 +50,7 @@ const FIRST_PART: u64 = 32;
 const MEMORY: usize = PARTS as usize;
 /// The regions of the axis: the first, and the parts.
 const REGIONS: usize = 1 + PARTS_MOST as usize;
-/// The region of pages that nobody has used for longer than the axis: resident ones alone.
+/// The region of pages unused for longer than the axis: resident ones alone.
 const BEYOND: usize = REGIONS;
 /// The weight of a use, so that halving leaves something of it.
 const USE: u64 = 1 << 8;
@@ -72,7 +72,7 @@ struct Eelru {
     uses: [u64; REGIONS],
     /// Uses beyond the first region since the counts were halved.
     counted: u32,
-    /// No points promise more than LRU before so many uses have been found behind memory.
+    /// No points promise more than LRU before this many uses have been found behind memory.
     lull: u64,
 }
 
@@ -81,7 +81,7 @@ pub fn build(settings: Settings) -> impl Policy {
     Eelru::new(settings.frames, settings.frames_max)
 }
 
-/// The number of pages each region takes in a memory of so many frames.
+/// The number of pages each region takes in a memory of `frames`.
 fn sizes(frames: u32) -> [u32; REGIONS] {
     let mut before = 0;
     ends(frames).map(|end| end - core::mem::replace(&mut before, end))
@@ -100,7 +100,7 @@ fn ends(frames: u32) -> [u32; REGIONS] {
     })
 }
 
-/// So many uses times so many pages.
+/// A product of uses and pages.
 fn product(uses: u64, pages: u32) -> u128 {
     u128::from(uses) * u128::from(pages)
 }

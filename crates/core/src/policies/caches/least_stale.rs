@@ -84,7 +84,7 @@ impl Policy for LeastStale {
             Cause::Fetched | Cause::ZeroFill | Cause::Copied | Cause::Adopted => {
                 self.follow(arrival.page);
             }
-            // Nobody has used it yet: it was brought for this pass.
+            // Not used yet: it was brought for this pass.
             Cause::Prefetched | Cause::ZeroAhead | Cause::Kept | Cause::Cleaned => {}
         }
         self.held[frame.index()] = Held {

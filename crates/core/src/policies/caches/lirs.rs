@@ -97,7 +97,7 @@ impl Policy for Lirs {
         }
         let is_used = match arrival.cause {
             Cause::Fetched | Cause::ZeroFill | Cause::Copied | Cause::Adopted => true,
-            // Nobody has used it since it was named to leave, or at all.
+            // Not used since it was named to leave, or at all.
             Cause::Prefetched | Cause::ZeroAhead | Cause::Kept | Cause::Cleaned => false,
         };
         if self.resident.length(HOT) < self.hot_most() || (is_used && entry.is_some()) {

@@ -60,7 +60,7 @@ const MAIN: u8 = 1;
 
 /// Uses are counted up to here.
 const USES_MAX: u8 = 3;
-/// So many uses take a page from the small queue to the main one.
+/// This many uses take a page from the small queue to the main one.
 const USES_ENOUGH: u8 = 2;
 
 /// Lists and names; who was used is the affair of [`Uses`].
@@ -179,7 +179,7 @@ impl<U: Uses> Policy for S3Fifo<U> {
         self.ghosts.trim(self.frames * self.ghost_permille / 1000);
         let is_wanted_back = match arrival.cause {
             Cause::Fetched | Cause::ZeroFill | Cause::Copied | Cause::Adopted => is_known,
-            // Nobody has asked for it again.
+            // Not asked for again.
             Cause::Prefetched | Cause::ZeroAhead | Cause::Kept | Cause::Cleaned => false,
         };
         self.uses.enter(frame);

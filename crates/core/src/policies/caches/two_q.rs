@@ -73,7 +73,7 @@ impl Policy for TwoQ {
         self.ghosts.trim(self.frames * self.out_permille / 1000);
         let is_wanted_back = match arrival.cause {
             Cause::Fetched | Cause::ZeroFill | Cause::Copied | Cause::Adopted => is_known,
-            // Nobody has asked for it again.
+            // Not asked for again.
             Cause::Prefetched | Cause::ZeroAhead | Cause::Kept | Cause::Cleaned => false,
         };
         let list = if is_wanted_back { MAIN } else { IN };

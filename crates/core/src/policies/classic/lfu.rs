@@ -89,7 +89,7 @@ impl Policy for Lfu {
         };
         let count = match arrival.cause {
             Cause::Fetched | Cause::ZeroFill | Cause::Copied | Cause::Adopted => before + 1,
-            // Nobody has used it since it left, or at all.
+            // Not used since it left, or at all.
             Cause::Prefetched | Cause::ZeroAhead | Cause::Kept | Cause::Cleaned => before.max(1),
         };
         self.now += 1;

@@ -1,5 +1,5 @@
-//! The optimum: the page whose next use is farthest away leaves. Nobody can do better in a fixed
-//! number of frames, and nobody can do it without knowing the future.
+//! The optimum: the page whose next use is farthest away leaves. No policy does better in a fixed
+//! number of frames, and none does it without knowing the future.
 
 use crate::id::{FrameId, PageId};
 use crate::policies::parts::frame_heap::FrameHeap;
@@ -11,13 +11,13 @@ use crate::seams::policy::{
 /// The description of `opt`.
 pub static DESCRIPTION: Description = Description {
     name: "opt",
-    summary: "the page whose next use is farthest away leaves: nobody can do better",
+    summary: "the page whose next use is farthest away leaves: the optimum",
     lineage: &["Belady 1966", "Mattson, Gecsei, Slutz and Traiger 1970"],
     sees: Sees::Future,
     knobs: &[],
 };
 
-/// The next use of a page that nobody spoke of.
+/// The next use of a page whose future was not shown.
 const NEVER: u64 = u64::MAX;
 
 struct Opt {
@@ -38,7 +38,7 @@ impl Policy for Opt {
     }
 
     fn page_entered(&mut self, frame: FrameId, _arrival: &Arrival) {
-        // Nobody has spoken of the page yet.
+        // The page's future was not shown yet.
         self.next_uses.insert(frame, NEVER);
     }
 

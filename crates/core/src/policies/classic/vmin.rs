@@ -104,7 +104,7 @@ impl SimulatedPolicy for Vmin {
         if next.saturating_sub(now) > self.window {
             self.sets.push_other(LEAVING, frame);
         } else if self.sets.space_of(frame).is_none() {
-            // In what order the others stand matters to nobody.
+            // The order of the others does not matter.
             self.sets.push(owner, frame);
         }
     }

@@ -1,8 +1,8 @@
 //! The working set: each program keeps the pages it used within the last window of its own time.
 //!
-//! A page leaves when its last use is more than a window ago, whether anybody needs the frame or
-//! not, and a program's memory grows and shrinks with what it uses. Where every reference is shown
-//! the set is exact. Where there are bits, all pages of a program are asked once in a part of the
+//! A page leaves when its last use is more than a window ago, whether its frame is needed or not,
+//! and a program's memory grows and shrinks with what it uses. Where every reference is shown the
+//! set is exact. Where there are bits, all pages of a program are asked once in a part of the
 //! window, and a use counts from the time it was noticed: a page stays up to two parts longer than
 //! it should. The damped variant also lets go, at each fault, of the page that was used longest
 //! ago, if that is more than a share of the window: localities that end leave sooner.
@@ -71,7 +71,7 @@ pub static DAMPED: Description = Description {
 
 /// The most pages one call of `trim` looks at.
 const LOOKS_MAX: u32 = 256;
-/// The number of pages that may not leave that are passed in search of one that may, when nobody
+/// The number of pages that may not leave that are passed in search of one that may, when no fault
 /// waits.
 const PASSED_MAX: usize = 16;
 

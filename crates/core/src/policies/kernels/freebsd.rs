@@ -9,9 +9,9 @@
 //!
 //! # Departures
 //! How many pages are to be freed, which FreeBSD asks of a controller ten times a second, is the
-//! system's business; a scan of the active queue comes with every so many pages that leave. What
-//! is kept free counts for a quarter of memory at most: FreeBSD does not run in so little that it
-//! would be more.
+//! system's business; a scan of the active queue comes after a fixed number of pages that leave.
+//! What is kept free counts for a quarter of memory at most: FreeBSD does not run in so little that
+//! it would be more.
 
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
@@ -281,7 +281,7 @@ impl Freebsd {
         urge_least == 0 || self.freed >= (urge_least * urge_least - 1).saturating_mul(band)
     }
 
-    /// Goes round the active queue until one of its pages becomes inactive, with nobody using any.
+    /// Goes round the active queue until one of its pages becomes inactive, while none is used.
     fn find_by_force(&mut self, probe: &mut Probe<'_>) {
         if !count_down(&self.queues, ACTIVE, &mut self.counts, probe) {
             return;

@@ -52,7 +52,7 @@ const BEHIND: Knob = Knob {
 
 const DIVISOR: Knob = Knob {
     name: "divisor",
-    meaning: "external pages leave first while they are at least one part in so many",
+    meaning: "external pages leave first while they are at least 1/N of all",
     min: 1,
     max: 1000,
     default: 25,

@@ -1,10 +1,10 @@
 //! Linux 2.4 and early 2.5: two lists, and page tables that are walked in the order of addresses;
 //! and the same lists with a minimal reverse map instead.
 //!
-//! - `linux-classzone`: the pager looks through the inactive list for pages that nobody maps. When
-//!   it has met too many that somebody does, it walks the page tables of one program after the
-//!   other and unmaps what was not used since the last walk. A page that several programs share is
-//!   free only when the walk has come by at each.
+//! - `linux-classzone`: the pager looks through the inactive list for unmapped pages. When it has
+//!   met too many mapped ones, it walks the page tables of one program after the other and unmaps
+//!   what was not used since the last walk. A page that several programs share is free only when
+//!   the walk has come by at each.
 //! - `linux-rmap` (the patch measured against it in 2002): what maps a page is known from the
 //!   page, so that it is asked and unmapped when its turn comes. There is no ageing yet.
 //!
@@ -281,7 +281,7 @@ impl Classzone {
             Search::Reverse => {
                 let was_marked = core::mem::take(&mut self.is_referenced[frame.index()]);
                 let was_used = probe.take_referenced(frame) || was_marked;
-                // What nobody maps becomes active by being copied again, and not here.
+                // An unmapped page becomes active by being copied again, and not here.
                 if !was_used || !probe.is_in_use(frame) {
                     return Some(frame);
                 }
@@ -452,7 +452,7 @@ mod tests {
         bench.touch(&[0]);
         assert_eq!(bench.evict_one(&mut policy), Some(2));
         assert_eq!(bench.evict_one(&mut policy), Some(3));
-        // Nobody has used it since: it goes when it has become inactive again.
+        // Not used since: it goes when it has become inactive again.
         assert_eq!(bench.evict_one(&mut policy), Some(0));
     }
 

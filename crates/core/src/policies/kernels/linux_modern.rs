@@ -1,10 +1,10 @@
 //! Linux since 5.9: two lists for each kind of page, refault distances, and a balance of costs.
 //!
 //! Pages come to the inactive list of their kind and become active at their second use there. A
-//! page that has left leaves a stamp; if it comes back before so many others have left or become
-//! active as there are pages it could have pushed out, it is active at once. How much of each
-//! kind is looked at follows what reclaiming either has cost: writes, futile looks, and refaults
-//! of pages that had been active.
+//! page that has left leaves a stamp; if it comes back before as many others have left or become
+//! active as there are pages it could have pushed out, it is active at once. How much of each kind
+//! is looked at follows what reclaiming either has cost: writes, futile looks, and refaults of
+//! pages that had been active.
 //!
 //! Pages are reclaimed in cycles of [`BATCH`], which look at a 4096th of each list first, and at
 //! twice as much each time that was not enough. Here a cycle goes on from one choice to the next.
@@ -574,7 +574,7 @@ mod tests {
         (0..3).for_each(|number| policy.queues.move_to_back(ACTIVE_ANON, number));
         for (number, others, list) in [(5, 2, ACTIVE_ANON), (6, 4, INACTIVE_ANON)] {
             bench.evict(&mut policy, number);
-            // So many more leave or become active before it is back.
+            // The number of pages that leave or become active before it is back.
             policy.age += others;
             bench.bring(&mut policy, number, Cause::Fetched);
             assert_eq!(policy.queues.list_of(number), Some(list), "{others}");

@@ -2,7 +2,7 @@
 //!
 //! A page comes to the active list at age 2. When pages get short, active ones are asked about
 //! their use in turn: used ones get older by 3, up to 64, others younger by 1, and at age 0 a page
-//! becomes inactive. The inactive ones are *dirty* until somebody has looked at them: what was used
+//! becomes inactive. The inactive ones are *dirty* until they have been looked at: what was used
 //! becomes active again, what must be written is written, and what need not be is *clean* and may
 //! go at any moment. So pages leave in the order of their ages, and their mappings are found from
 //! the page.
@@ -87,7 +87,7 @@ struct Rmap13b {
     /// Pages that may leave until the daemon runs again.
     batch_left: u32,
     frames: u64,
-    /// The time at which pages were last aged though nobody needed a frame.
+    /// The time at which pages were last aged without need of a frame.
     aged: Option<Time>,
 }
 
@@ -249,7 +249,7 @@ impl Rmap13b {
                 return;
             };
             let age = &mut self.ages[frame.index()];
-            // `page_mapping_inuse`: what nobody has mapped does not age, it goes.
+            // `page_mapping_inuse`: an unmapped page does not age, it goes.
             *age = match probe.is_in_use(frame).then(|| probe.take_referenced(frame)) {
                 None => 0,
                 Some(true) => age.saturating_add(self.up).min(self.most),
@@ -259,7 +259,7 @@ impl Rmap13b {
         }
     }
 
-    /// Goes round the active pages until one becomes inactive, with nobody using any.
+    /// Goes round the active pages until one becomes inactive, while none is used.
     fn count_down(&mut self, probe: &Probe<'_>) {
         if !count_down(&self.queues, ACTIVE, &mut self.ages, probe) {
             return;

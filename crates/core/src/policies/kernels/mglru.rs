@@ -34,7 +34,7 @@ use crate::seams::policy::{
 /// The description of `mglru`.
 pub static DESCRIPTION: Description = Description {
     name: "mglru",
-    summary: "pages stand in generations; whoever was used when one is made joins the youngest",
+    summary: "pages are sorted into generations; a new one gets the pages used since the last",
     lineage: &["Yu Zhao 2021-2022 (lru_gen)", "Linux 6.12 (mm/vmscan.c)"],
     sees: Sees::Bits,
     knobs: &[Knob {
@@ -133,7 +133,7 @@ impl Policy for Mglru {
         let kind = page.kind();
         if let Some(found) = self.ghosts.take(arrival.page) {
             let tier = usize::from(found.ghost.was_hot);
-            // Only what left from the generation that is the oldest still tells of it.
+            // Only pages that left from the generation that is still the oldest count for it.
             if found.ghost.seen == self.oldest[kind] && arrival.cause != Cause::Kept {
                 self.tallies[kind][tier].refaulted += 1;
                 page.has_refaulted = arrival.cause == Cause::Fetched;
@@ -447,7 +447,7 @@ mod tests {
             policy.age(&mut bench.probe());
             policy.check();
         }
-        // Whoever was not used for long is in the oldest of four.
+        // A page unused for long is in the oldest of four.
         assert_eq!(policy.youngest - policy.oldest[ANON], 3);
         assert_eq!(policy.youngest, 12);
     }

@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(bench.evict_one(&mut policy), Some(0));
         bench.touch(&[1, 98, 99]);
         assert_eq!(bench.evict_one(&mut policy), Some(2));
-        // Whoever was not inactive yet has lost its bit when it gets there.
+        // A page that was not inactive yet has lost its bit when it gets there.
         let left: Vec<u32> = (0..98)
             .filter_map(|_| bench.evict_one(&mut policy))
             .collect();

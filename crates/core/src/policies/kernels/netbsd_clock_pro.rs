@@ -1,9 +1,9 @@
 //! NetBSD's CLOCK-Pro: the paper's idea with four queues instead of three hands on one list.
 //!
-//! Pages are hot or cold, and a cold one may be *in test*: if it is used before its test is over
-//! it becomes hot, whether it is still there or has left meanwhile. New pages stand on a queue of
-//! their own first, so that the use that goes with their fault is not taken for another. Pages
-//! read ahead are not in test until somebody uses them.
+//! Pages are hot or cold, and a cold one may be *in test*: if it is used before its test is over it
+//! becomes hot, whether it is still there or has left meanwhile. New pages are on a separate queue
+//! first, so that the use of their fault is not taken for another. Pages read ahead are not in test
+//! until they are used.
 //!
 //! Against the paper's: a tenth of memory is cold and stays so unless the knob `adaptive` is 1;
 //! what has left is remembered for twice as many pages as there are; a test is over when the hot
@@ -11,7 +11,7 @@
 //!
 //! # Departures
 //! The kernel keeps 32-bit hashes in buckets of 14, and takes two pages of one hash for the same;
-//! here they are told apart. The queue of new pages holds a MiB at least: here no more than a
+//! here they are distinguished. The queue of new pages holds a MiB at least: here no more than a
 //! fortieth of memory.
 
 use crate::collections::column::Column;

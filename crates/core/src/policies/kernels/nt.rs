@@ -1,7 +1,7 @@
 //! Windows NT: a working set a process between a least and a greatest size, trimmed every second.
 //!
-//! While memory is plentiful a set grows past its greatest size; while it is tight, a process that
-//! faults with so many pages gives up one of its own. Once a second, if memory is tight, sets are
+//! While memory is plentiful a set grows past its greatest size; while it is tight, a process at
+//! that size gives up one of its own pages at a fault. Once a second, if memory is tight, sets are
 //! trimmed: those with the most pages above their least first. A page that was used since the last
 //! time gets its age back to nothing; one that was not ages, and leaves its set when it is old
 //! enough. The scan of a set goes on where it stopped. What leaves a set stays in memory, on the

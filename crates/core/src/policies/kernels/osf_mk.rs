@@ -111,7 +111,7 @@ impl Policy for OsfMk {
             }
         };
         self.append(lists, frame);
-        // What stays has not come just now, and nobody has passed what is before it.
+        // A page that stays has not come just now, and the pages before it have not been passed.
         if matches!(arrival.cause, Cause::Kept | Cause::Cleaned) {
             return;
         }

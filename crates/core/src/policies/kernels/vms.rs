@@ -131,7 +131,7 @@ static KNOBS: [Knob; 15] = [
     ),
 ];
 
-/// Rates are in faults for so many ticks.
+/// Rates are in faults for this many ticks.
 const RATE_TICKS: u64 = 10_000_000;
 
 /// The values of the knobs; sizes in thousandths of memory.

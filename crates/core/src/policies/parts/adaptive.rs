@@ -59,7 +59,7 @@ impl Adaptive {
                 Cause::Fetched | Cause::ZeroFill | Cause::Copied | Cause::Adopted => {
                     if gone.is_some() { AGAIN } else { ONCE }
                 }
-                // Nobody has asked for it again.
+                // Not asked for again.
                 Cause::Prefetched | Cause::ZeroAhead => ONCE,
                 Cause::Kept | Cause::Cleaned => {
                     if gone == Some(AGAIN_GONE) {

@@ -1,7 +1,7 @@
 //! Bench: what the policies' own tests ask their questions of.
 //!
-//! Frames with a bit each, set and read by hand. A whole memory around a policy stands in the
-//! `model` crate; here a test can look at what the policy keeps to itself.
+//! Frames with a bit each, set and read by hand. A whole memory around a policy is in the `model`
+//! crate; here a test can look at what the policy keeps to itself.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -100,7 +100,7 @@ impl<K: Copy + Ord> FrameHeap<K> {
         greatest.map(|member| member.frame)
     }
 
-    /// Panics if the heap is none, or its places are wrong.
+    /// Panics if the order of the heap is violated, or its table of places is wrong.
     pub fn check(&self) {
         for (place, member) in self.heap.iter().enumerate() {
             assert_eq!(self.places[member.frame.index()], place as u32);

@@ -5,15 +5,15 @@
 //!
 //! Memories stand side by side as they come, in blocks of places. One that is taken leaves a hole
 //! behind, so that nothing is linked: a memory is written behind the last and forgotten at the
-//! front, where the processor expects it, and nobody looks at those before and behind it. A block
-//! that the front has passed is the next that the back goes on in, so that no more places are in
-//! memory than memories and holes need.
+//! front, where the processor expects it, and those before and behind it are not looked at. A block
+//! that the front has passed is the next that the back goes on in, so that only as many places are
+//! in memory as memories and holes need.
 //!
 //! There are half as many places more than memories. When half of those that the memories there are
 //! have are holes, a gap goes from the back to the front: each memory that it comes to moves to its
 //! other end, and each hole makes it larger, until it is before all of them. It goes a few places
 //! with each memory that is added, so that no call takes long. From n memories with n/4 holes the
-//! gap takes 5n/4/8 additions, and so many holes can be left behind it: places do not run out
+//! gap takes 5n/4/8 additions, and as many holes can be left behind it: places do not run out
 //! before it has been round again.
 //!
 //! # Invariants
@@ -98,7 +98,7 @@ pub(crate) struct Ghosts {
 impl Ghosts {
     /// Makes room for `ghosts_max` memories.
     pub fn new(ghosts_max: u32) -> Ghosts {
-        // Holes are let be up to a bound, and while a gap closes them some more come in.
+        // Holes stay up to a bound, and while a gap closes them some more appear.
         let span = ghosts_max.checked_add((ghosts_max / 4).max(HOLES_LEAST) + 1);
         let places = span.and_then(|span| span.checked_add(span / 4));
         let places = places.expect("frames are far fewer than their numbers allow");
@@ -154,8 +154,8 @@ impl Ghosts {
         self.recent_hot -= u32::from(self.chains.data(place).was_hot());
     }
 
-    /// Moves the gap on, if there are so many holes that one must be on its way. There is a place
-    /// for one more memory then.
+    /// Moves the gap on, if there are enough holes for one. There is a place for one more memory
+    /// then.
     fn close_holes(&mut self) {
         let holes = self.span - self.len();
         if self.gap_at == 0 && holes <= (self.len() / 4).max(HOLES_LEAST) {
@@ -268,7 +268,7 @@ impl Ghosts {
         }
     }
 
-    /// Moves the front over so many holes.
+    /// Moves the front over `holes`.
     fn go_on(&mut self, holes: u32) {
         let before = self.front;
         self.front += u64::from(holes);
@@ -355,7 +355,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Makes blocks for at least so many places, wherever in a block the first may be.
+    /// Makes blocks for at least `places`, wherever in a block the first may be.
     fn new(places: u32) -> Blocks {
         let count = places.div_ceil(BLOCK) + 1;
         let round = count.next_power_of_two();

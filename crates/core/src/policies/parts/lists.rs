@@ -10,7 +10,7 @@ use crate::seams::probe::Probe;
 
 /// Finds the first frame of `list` that may leave, and leaves it there in front.
 ///
-/// Frames that may not leave go to the end, so that nobody has to pass them again soon. Looks at
+/// Frames that may not leave go to the end, so that they are not passed again soon. Looks at
 /// each member once at most.
 #[inline]
 pub(crate) fn pull(queues: &mut Queues, list: u8, probe: &Probe<'_>) -> Option<FrameId> {

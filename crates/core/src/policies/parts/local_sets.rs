@@ -19,7 +19,7 @@ use crate::seams::policy::{Arrival, Cause, Probe};
 const FREE: u32 = 0;
 /// Pages to be written.
 const MODIFIED: u32 = 1;
-/// Pages unmapped so lately that nobody can tell whether they are modified.
+/// Pages unmapped so lately that it is not known whether they are modified.
 const REMOVED: u32 = 2;
 const OTHERS: u32 = 3;
 
@@ -96,7 +96,7 @@ impl Local {
             let Some(frame) = self.sets.front_of(REMOVED) else {
                 return;
             };
-            // Of what somebody holds nobody can tell: it is found out when it is written.
+            // Of a held page it is not known: that shows when it is written.
             let is_free = probe.is_modified(frame) == Some(false);
             let list = if is_free { FREE } else { MODIFIED };
             self.sets.push_other(list, frame);
@@ -140,7 +140,7 @@ impl Local {
         self.sets.length_other(FREE)
     }
 
-    /// So many thousandths of the frames.
+    /// This many thousandths of the frames.
     pub fn share(&self, permille: u64) -> u32 {
         (u64::from(self.frames) * permille / 1000) as u32
     }

@@ -29,8 +29,8 @@ pub(crate) const NONE: u32 = u32::MAX;
 const NOBODY: ObjectId = ObjectId(NONE);
 /// The buckets there are at first, if not fewer are enough.
 const BUCKETS_LEAST: usize = 64;
-/// Most pages that are looked for are not here. With so many buckets and more for each page that is
-/// there, most of those are known by an empty one, without a look at an entry.
+/// Most pages that are looked for are not here. With at least this many buckets for each present
+/// page, most of those are known by an empty bucket, without a look at an entry.
 const BUCKETS_A_PAGE: usize = 2;
 /// The number of buckets split with each page that is added: all are before there are too few.
 const SPLITS: usize = 2;

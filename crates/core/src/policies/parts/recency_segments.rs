@@ -5,8 +5,8 @@
 //! That looks at one member and at no neighbour, and no crossing waits for another.
 //!
 //! Members are frames, for pages that are resident, and behind them other numbers, for pages that
-//! are gone. Who looks for the oldest frame of a segment passes those that are gone, and the
-//! segment remembers how far: nobody has to pass them again.
+//! are gone. A search for the oldest frame of a segment passes those that are gone, and the segment
+//! remembers how far: they are not passed again.
 //!
 //! # Invariants
 //! 1. The members of a segment stand behind those of the segments before it.
@@ -320,8 +320,8 @@ impl Segments {
         last
     }
 
-    /// Moves the cut of `segment`, which is not empty, to before its oldest, and says which that
-    /// is. So many `frames` have come for it. Lengths stay.
+    /// Moves the cut of `segment`, which is not empty, to before its oldest, and returns that one.
+    /// As many as `frames` have come for it. Lengths stay.
     #[inline(always)]
     fn hand_on(&mut self, segment: usize, frames: u32) -> u32 {
         let ring = self.ring();

@@ -19,7 +19,7 @@ pub(crate) enum Use {
     Again,
 }
 
-/// The frames whose pages nobody has asked about yet.
+/// The frames whose pages have not been asked about yet.
 pub(crate) struct Fresh {
     frames: Bitmap,
 }

@@ -24,7 +24,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// Nobody misses anything. Counts are kept for `window` ticks at least, and twice as long at
+    /// No page is missed. Counts are kept for `window` ticks at least, and twice as long at
     /// most.
     pub fn new(window: u64) -> Needs {
         let table = Vec::new();

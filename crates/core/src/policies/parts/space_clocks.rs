@@ -10,7 +10,7 @@ use crate::id::SpaceId;
 
 #[derive(Clone, Copy, Default)]
 struct Clock {
-    /// The time that was last told.
+    /// The time of the space's clock when it was last set.
     told: u64,
     /// The time to be added to it.
     offset: u64,
@@ -23,7 +23,8 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// Sets the clock of `space`. What is less than before is the start of another program.
+    /// Sets the clock of `space`. A smaller time than before is the start of another program, and
+    /// continues from it.
     #[inline]
     pub fn set(&mut self, space: SpaceId, ticks: u64) {
         let place = space.0 as usize;

@@ -1,8 +1,8 @@
-//! Windows: pages of files that system calls copy bytes to and from, and that nobody need map.
+//! Windows: pages of files that system calls copy bytes to and from, without a mapping.
 //!
 //! A window is a region that no program sees. A fault there is served as any other, by
-//! [`fault`](crate::vm::faults), up to where a mapping would be made: none is, and what the page
-//! is used for, the policy is told instead.
+//! [`fault`](crate::vm::faults), up to where a mapping would be made: none is, and the policy
+//! learns of the copy instead.
 
 use crate::event::{Fault, Resolution, Service};
 use crate::id::FrameId;

@@ -1,8 +1,8 @@
 //! Double paging: modified pages of files go to the swap store while their pagers get no frame.
 //!
 //! A pager outside needs memory to clean a page. While allocation is
-//! [paused](crate::kernels::Passes::is_pausing) it gets none, and whoever waited for it might wait
-//! for ever. GNU Mach then moves the page to a fresh internal object, which the message to the
+//! [paused](crate::kernels::Passes::is_pausing) it gets none, and a fault that waits for it might
+//! wait for ever. GNU Mach then moves the page to a fresh internal object, which the message to the
 //! page's own pager names, and has its default pager, which is privileged, write that at once
 //! (`vm_page_seg_evict` in vm/vm_page.c, `vm_pageout_setup` in vm/vm_pageout.c). When its own pager
 //! gets to the message, the contents are paged in from the default pager, and cleaned at last: a
@@ -140,7 +140,7 @@ impl Vm {
         }
     }
 
-    /// Returns true if a slot has `page` in the place of its own pager, and nobody is reading it.
+    /// Returns true if a slot has `page` in place of its own pager, and no read of it runs.
     fn has_copy(&self, page: PageId) -> bool {
         let entry = self.memory.objects().entry(page);
         // The number of an object that is gone may be another's now.

@@ -96,7 +96,7 @@ impl Vm {
             .pause(is_pausing, free <= self.config.reserve)
     }
 
-    /// Answers whether nobody gets a frame until the daemon is done.
+    /// Returns true if no fault gets a frame until the daemon is done.
     pub(super) fn is_daemon_pausing(&self) -> bool {
         self.kernel.daemon.is_paused() && !self.is_store_full
     }

@@ -17,12 +17,12 @@ pub(super) struct Processes {
     each: BTreeMap<u32, ProcessUse>,
     /// For each page, the process that touched it last.
     last: Vec<u32>,
-    /// The processes that touched a page before another did, with that page.
+    /// Pairs of process and page: the process touched the page, and another has touched it since.
     earlier: HashSet<(u32, u32)>,
 }
 
 impl Processes {
-    /// Takes in what a block tells of its process besides references.
+    /// Takes in a block's facts about its process besides references.
     pub(super) fn take(&mut self, block: &Block) {
         let process = self
             .each
@@ -75,7 +75,7 @@ impl Processes {
         !self.earlier.contains(&(process, page))
     }
 
-    /// The processes, in the order of the trace, with misses in so many sizes.
+    /// The processes, in the order of the trace, with misses in `sizes` sizes.
     pub(super) fn finish(self, sizes: usize) -> Vec<ProcessUse> {
         let mut processes: Vec<ProcessUse> = self.each.into_values().collect();
         // There are none yet of those without a reference.

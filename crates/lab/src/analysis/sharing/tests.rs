@@ -137,7 +137,7 @@ fn found_m4_a_private_page_of_a_file_that_is_stored_to_is_the_process_s_own() {
             &[(10, LOAD), (10, STORE), (12, STORE)],
         ),
         Turn(0, vec![], &[(10, LOAD), (11, LOAD | STORE), (12, LOAD)]),
-        // Nobody has the file's page any more: this one is as in the file.
+        // No process has the file's page any more: this one is as in the file.
         Turn(1, vec![], &[(11, LOAD), (10, LOAD)]),
     ]);
     assert_eq!(references.pages, [0, 1, 0, 2, 3, 0, 1, 4, 5, 2]);
@@ -331,7 +331,7 @@ fn found_m4_a_trace_of_one_process_has_the_pages_that_it_had() {
         let blocks = blocks(&turns);
         let apart = load(Loading::new(&header(4096), Choice::All), &blocks);
         let mut shared = load(Loading::shared(&header(4096), Choice::All), &blocks);
-        // Which of them are files' is told there alone.
+        // Only events say which of them are files'.
         shared.common.clear();
         assert_eq!(apart, shared, "seed {seed}");
     }

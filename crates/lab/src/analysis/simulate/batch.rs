@@ -21,7 +21,7 @@ use crate::analysis::visits::Visits;
 /// sizes, in the unit of the visits'. `ids` are those of the objects, and `job.frames` is of no
 /// account.
 ///
-/// A policy that counts frames is told as many as objects of the mean size have room.
+/// A policy that counts frames gets the number of objects of the mean size that fit.
 ///
 /// # Errors
 /// If the policy or a knob is not known, or a knob's value is out of its range.

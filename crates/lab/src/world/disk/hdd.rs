@@ -35,7 +35,7 @@ pub struct Hdd {
 }
 
 impl Hdd {
-    /// The time of a seek over so many cylinders.
+    /// The time of a seek over `cylinders`.
     pub fn seek_ns(&self, distance: u64) -> u64 {
         if distance == 0 {
             return 0;

@@ -16,8 +16,8 @@ pub struct Ssd {
     pub link_page_ns: u64,
 }
 
-/// The distribution of latencies: of so many thousandths, the slowest takes so many thousandths of
-/// the median; between, along straight lines. Garbage collection makes the tail.
+/// The distribution of latencies: pairs of thousandths of requests and the time of the slowest of
+/// them, in thousandths of the median; straight lines between. Garbage collection makes the tail.
 const SPREAD: [(u64, u64); 6] = [
     (0, 800),
     (500, 1000),

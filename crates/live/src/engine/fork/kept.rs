@@ -52,7 +52,7 @@ impl<const WORDS: usize> Entries<WORDS> {
         ours.map(|entry| &entry[1..])
     }
 
-    /// Returns true if there is room for so many more.
+    /// Returns true if there is room for that many more.
     fn has_room(&self, more: usize) -> bool {
         (self.count + more) * WORDS <= self.words.len()
     }
@@ -127,7 +127,7 @@ impl Held {
         fate
     }
 
-    /// Returns true if there is room for so many more.
+    /// Returns true if there is room for that many more.
     pub(super) fn has_room(&self, more: usize) -> bool {
         self.0.has_room(more)
     }
@@ -176,7 +176,7 @@ impl Aside {
         self.iter().any(|known| known == address)
     }
 
-    /// Returns true if there is room for so many more.
+    /// Returns true if there is room for that many more.
     pub(super) fn has_room(&self, more: usize) -> bool {
         self.0.has_room(more)
     }

@@ -6,7 +6,7 @@
 //! has an engine. The parent's engine keeps it open until the child's has taken a copy. If it were
 //! closed in between, that process would read zeros, and the child would keep them.
 //!
-//! It tells of the child's end as well: the supervisor can then give the child's part of memory to
+//! It reports the child's end as well: the supervisor can then give the child's part of memory to
 //! others. So it is kept until the supervisor knows the child.
 //!
 //! # Invariants
@@ -24,10 +24,10 @@ pub(super) struct Loans {
     lender: u32,
     /// The child of the fork that goes on.
     child: Option<ProcessIndex>,
-    /// The userfaultfd that came during this fork, ...
+    /// The userfaultfd that came during this fork.
     born: Option<Uffd>,
-    /// ... and how many have. Of several it is not known which is the child's: another thread has
-    /// forked unannounced meanwhile.
+    /// The number of userfaultfds that came during this fork. Of several it is not known which is
+    /// the child's: another thread has forked unannounced meanwhile.
     count: u32,
     /// Those of earlier children that the supervisor does not know yet.
     lent: Vec<(ProcessIndex, Uffd)>,
@@ -43,7 +43,7 @@ impl Loans {
     pub(super) fn offer(&mut self, uffd: Uffd, shared: &Shared) {
         self.count += 1;
         let Some(child) = self.child.filter(|_| program::is_engine()) else {
-            // From a thread of the program nobody else can take it.
+            // From a thread of the program it can't be taken by another process.
             return;
         };
         let offer = match self.count {

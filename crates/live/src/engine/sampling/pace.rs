@@ -7,9 +7,9 @@
 //!
 //! # Invariants
 //! 1. A window lasts at least [`Windows::first_ns`], but for delays of the engine itself.
-//! 2. The length that was told last is at least that of the window at hand, rounded to a doubling
-//!    of the first: it is told before a window becomes longer, and when one is over that was at
-//!    most half as long.
+//! 2. The length that was reported last is at least that of the present window, rounded to a
+//!    doubling of the first: it is reported before a window becomes longer, and when one is over
+//!    that was at most half as long.
 
 /// A window goes on until it is this many times as long as sampling costs.
 const SHARE: u64 = 10;
@@ -20,9 +20,9 @@ const FAULT_NS: u64 = 4_000;
 /// did. In nanoseconds.
 const BACK_NS: u64 = 6_000;
 const MOVE_NS: u64 = 500;
-/// So many pages count for as much as all before them.
+/// This many pages count for as much as all before them.
 const PAGES_REMEMBERED: u64 = 4096;
-/// Of the pages that are moved out, so many in [`ALL`] are taken to be touched again before any
+/// Of the pages that are moved out, this many in [`ALL`] are taken to be touched again before any
 /// were.
 const BACK: u64 = 128;
 const ALL: u64 = 256;
@@ -61,9 +61,9 @@ pub(super) enum Look {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     windows: Windows,
-    /// The program's time at which the window began, ...
+    /// The program's time at which the window began.
     began_ns: u64,
-    /// ... and at which to look if it is over.
+    /// The program's time at which to look if the window is over.
     due_ns: u64,
     /// True if it is the first: what stands there then is of a forked child's parent.
     is_first: bool,
@@ -140,7 +140,7 @@ impl Pace {
         self.due_ns.saturating_sub(now_ns)
     }
 
-    /// The length told for windows, if it is not that of the first.
+    /// The reported length of windows, if it is not that of the first.
     pub(super) fn told_beside_first(&self) -> Option<u64> {
         (self.told_ns != self.windows.first_ns).then_some(self.told_ns)
     }
@@ -151,7 +151,8 @@ impl Pace {
         self.windows.first_ns / SHARE * ALL / all_ns.max(1)
     }
 
-    /// Looks if the window is over in which so many pages were touched, and begins the next if so.
+    /// Looks if the window is over in which `touched` pages were touched, and begins the next if
+    /// so.
     pub(super) fn look(&mut self, now_ns: u64, touched: u64) -> Look {
         let Windows {
             first_ns, most_ns, ..
@@ -192,7 +193,7 @@ impl Pace {
         is_news.then_some(ns)
     }
 
-    /// A length as it is told: the least doubling of the first that is not shorter by more than
+    /// A length as it is reported: the least doubling of the first that is not shorter by more than
     /// what the engine may be late.
     fn rounded_ns(&self, lasted_ns: u64) -> u64 {
         let Windows {

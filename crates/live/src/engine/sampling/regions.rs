@@ -24,15 +24,15 @@ use tidemark_core::random::SplitMix64;
 use crate::ranges::Ranges;
 use crate::sys::PAGE;
 
-/// The pages that are watched in a region, where it has so many.
+/// The pages that are watched in a region, if it has that many.
 const WATCHED: u64 = 4;
 /// A share of all.
 pub(super) const ALL: u64 = 256;
 /// Shares that differ by no more are alike: the first that leaves half of the regions to split.
 const ALIKE: [u64; 4] = [0, ALL / 4, ALL / 2, ALL];
-/// The least gap that no region reaches across, ...
+/// The least gap that no region reaches across.
 const GAP_BYTES: usize = 2 << 20;
-/// ... and the most of them.
+/// The most such gaps.
 const GAPS_MAX: usize = 15;
 
 /// The memory of a program by regions.
@@ -46,9 +46,9 @@ pub(super) struct Regions {
 #[derive(Clone, Copy, Default)]
 struct Region {
     start: usize,
-    /// Pages of it of which is known if they were touched in the window at hand, ...
+    /// Pages of it of which is known if they were touched in the window at hand.
     seen: u64,
-    /// ... and those that were.
+    /// The pages of it that were touched, of those seen.
     touched: u64,
 }
 
@@ -95,7 +95,7 @@ impl Regions {
         }
     }
 
-    /// Takes in that nothing stands in a range any more.
+    /// Takes in that a range is empty.
     pub(super) fn forget(&mut self, start: usize, end: usize) {
         self.known.remove(start, end);
     }
@@ -172,7 +172,7 @@ impl Regions {
         }
         let mut chosen = Vec::with_capacity(parts.len() * WATCHED as usize);
         for part in parts {
-            // One of each of so many stretches: no two are the same.
+            // One of each of the stretches: no two are the same.
             let count = part.pages.min(WATCHED);
             for stretch in 0..count {
                 let from = part.pages * stretch / count;
@@ -319,14 +319,14 @@ mod tests {
         BASE + number * PAGE
     }
 
-    /// Regions of a program with so many pages from [`BASE`] on.
+    /// Regions of a program with `pages` from [`BASE`] on.
     fn regions(pages: usize) -> Regions {
         let mut regions = Regions::new();
         regions.known.insert(page(0), page(pages));
         regions
     }
 
-    /// Watches at most `most` pages in so many windows of a program that touches what `is_touched`
+    /// Watches at most `most` pages in `windows` of a program that touches what `is_touched`
     /// says. Answers what is taken to be touched in the last.
     fn live(
         regions: &mut Regions,

@@ -11,7 +11,7 @@ use super::{Clock, Column, Form, Role};
 /// The most characters of the first line's names that an error repeats.
 const NAMES_SHOWN_MAX: usize = 300;
 
-/// The most columns whose names are told.
+/// The most columns whose names are shown.
 const COLUMNS_SHOWN_MAX: usize = 20;
 
 /// Names of columns that are known without being chosen, in lower case, with `_` between words.

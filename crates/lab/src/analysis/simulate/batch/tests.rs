@@ -18,7 +18,7 @@ fn ids(count: usize) -> Vec<PageId> {
     (0..count as u64).map(id).collect()
 }
 
-/// So many visits of up to `most` objects, of sizes up to `size_max`.
+/// `count` visits of up to `most` objects, of sizes up to `size_max`.
 fn random_visits(seed: u64, visits: usize, most: u64, count: u64, size_max: u64) -> Visits {
     let mut random = SplitMix64::new(seed);
     let sizes = (0..count).map(|_| 1 + random.below(size_max)).collect();
