@@ -76,7 +76,7 @@ pub enum Step {
     Protect(Spot, u64, Rights),
     /// Advice is given.
     Advise(Spot, u64, Advice),
-    /// What is modified of a space's external pages is written, as far as that goes at once.
+    /// Modified external pages of a space are written, as far as that goes at once.
     Flush(u64),
     /// A space is copied.
     Fork(u64),
