@@ -188,7 +188,9 @@ libc.mount(b"none", b"/mnt", b"tmpfs", 32, b"size=1m")
 tidemark.flush(array)
 assert open("/mnt/full", "rb").read() == bytes([7]) * (1 << 19)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd="/var/tmp"
+    )
     if done.returncode == 77:
         pytest.skip("mounting is not permitted")
     assert done.returncode == 0, done.stderr
@@ -223,5 +225,3 @@ def test_only_what_is_written_to_a_file_is_flushed(engine: tidemark.Engine, path
             tidemark.flush(array)
     with pytest.raises(ValueError, match="is not one of"):
         tidemark.flush(np.zeros(3))
-    with pytest.raises(PermissionError if os.geteuid() else OSError):
-        engine.open("/proc/version", mode="r+")

@@ -87,6 +87,7 @@ impl Region {
         to: Use,
     ) -> Result<Region, Error> {
         let (file, size) = files::open(path).map_err(|why| unsuitable(path, why))?;
+        let path = &place(path);
         if bytes == Some(0) {
             return Err(Error::Empty);
         }
@@ -202,6 +203,24 @@ impl Region {
         self.empty(0..self.mapping.bytes())
     }
 
+    /// The same for the whole pages of a range of bytes.
+    ///
+    /// # Errors
+    /// As for [`clear`](Self::clear), and if the range is not within the region.
+    pub fn clear_pages(&mut self, range: Range<usize>) -> Result<(), Error> {
+        self.part(range.clone())?;
+        let start = (self.start + range.start).next_multiple_of(PAGE);
+        // The last page is whole if nothing of the region is behind it.
+        let end = match range.end == self.bytes {
+            true => self.mapping.bytes(),
+            false => (self.start + range.end) / PAGE * PAGE,
+        };
+        match start < end {
+            true => self.empty(start..end),
+            false => Ok(()),
+        }
+    }
+
     /// The same for a range of whole pages of the mapping that nobody touches meanwhile.
     pub(crate) fn empty(&self, range: Range<usize>) -> Result<(), Error> {
         let Range { start, end } = range;
@@ -237,8 +256,11 @@ impl FileRegionMut {
             let path = path.into();
             return Err(Error::FileFar { path, end });
         }
-        let opened = files::open_to_write(path, end, is_new);
+        // Without a size it has what is there.
+        let needed = bytes.map_or(0, |_| end);
+        let opened = files::open_to_write(path, needed, is_new);
         let opened = opened.map_err(|why| unsuitable(path, why))?;
+        let path = &place(path);
         let least = bytes.unwrap_or_else(|| opened.bytes.saturating_sub(offset));
         if least == 0 {
             return Err(Error::FileShort {
@@ -340,9 +362,16 @@ fn span(mapping: &Mapping, range: Range<usize>) -> Span {
     }
 }
 
-/// The error for what can't be read as a file.
+/// The path that messages show: that of an open file, if it is named by its number.
+fn place(path: &Path) -> PathBuf {
+    let is_number = path.starts_with("/proc/self/fd");
+    let found = is_number.then(|| std::fs::read_link(path).ok()).flatten();
+    found.unwrap_or_else(|| path.into())
+}
+
+/// The error for what can't be used as a file.
 fn unsuitable(path: &Path, why: Unsuitable) -> Error {
-    let path = path.into();
+    let path = place(path);
     match why {
         Unsuitable::Kind => Error::FileKind { path },
         Unsuitable::InUse => Error::FileInUse { path },

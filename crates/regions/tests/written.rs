@@ -325,6 +325,7 @@ fn bad_arguments_name_themselves() {
     assert!(refused(Path::new(FOLDER), 0, None).contains("`/var/tmp` can't be opened: Is a dir"));
     let behind = refused(&made.0, 10_000, None);
     assert!(behind.contains(&format!("`{path}` has 10000 bytes; needs 10001")));
+    assert!(refused(&made.0, 20_000, None).contains("has 10000 bytes; needs 20001"));
     assert!(refused(&made.0, 0, Some(0)).contains("`bytes` is 0"));
     assert!(refused(&made.0, u64::MAX, Some(5)).contains("needs one before 16 TiB"));
     assert!(engine.create_file(&made.0, 0, 0).is_err());
