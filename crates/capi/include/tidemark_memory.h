@@ -1,7 +1,7 @@
 /* Memory regions larger than the memory they may use: Tidemark's engine as a library.
 
    Link with -ltidemark_memory (`pkg-config --cflags --libs tidemark-memory`). Every function may be
-   called by any thread. Made of crates/capi/src/lib.rs, which is where to change it. */
+   called by any thread. Made of crates/capi/src, which is where to change it. */
 
 #ifndef TIDEMARK_MEMORY_H
 #define TIDEMARK_MEMORY_H

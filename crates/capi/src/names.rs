@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidemark_regions::{Builder, Engine};
 
 use crate::status::Trouble;
-use crate::{tidemark_engine, tidemark_settings};
+use crate::types::{tidemark_engine, tidemark_settings};
 
 static ENGINES: Mutex<Engines> = Mutex::new(Engines {
     known: BTreeMap::new(),

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidemark_regions::{Engine, Error, FileRegion, FileRegionMut, Region};
 
-use crate::TIDEMARK_FILE;
 use crate::status::Trouble;
+use crate::types::{TIDEMARK_ARGUMENT, TIDEMARK_FILE};
 
 const PAGE: usize = 4096;
 
@@ -27,7 +27,7 @@ pub(crate) enum Mapped {
     Write(FileRegionMut),
 }
 
-/// What a call asks to be mapped.
+/// The memory that a call asks for.
 pub(crate) struct Request {
     bytes: u64,
     kind: Kind,
@@ -106,17 +106,13 @@ fn path_of(fd: c_int, is_written: bool, bytes: u64) -> Result<PathBuf, Trouble> 
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
     if flags < 0 {
         let message = format!("`fd` is {fd}; needs an open file");
-        return Err(Trouble::new(crate::TIDEMARK_ARGUMENT, message, libc::EBADF));
+        return Err(Trouble::new(TIDEMARK_ARGUMENT, message, libc::EBADF));
     }
     let access = flags & libc::O_ACCMODE;
     if access == libc::O_WRONLY || (is_written && access != libc::O_RDWR) {
         let needs = if is_written { "read and write" } else { "read" };
         let message = format!("`fd` {fd} is open otherwise; needs one that is open to {needs}");
-        return Err(Trouble::new(
-            crate::TIDEMARK_ARGUMENT,
-            message,
-            libc::EACCES,
-        ));
+        return Err(Trouble::new(TIDEMARK_ARGUMENT, message, libc::EACCES));
     }
     let path = PathBuf::from(format!("/proc/self/fd/{fd}"));
     // `mmap` makes no file longer, and a region has no pages behind its end.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemark_regions::Error;
 
-use crate::{
+use crate::types::{
     TIDEMARK_ARGUMENT, TIDEMARK_BUG, TIDEMARK_FILE, TIDEMARK_FILE_CUT, TIDEMARK_FILE_IN_USE,
     TIDEMARK_FILE_WRITE, TIDEMARK_FORKED, TIDEMARK_NO_ROOM, TIDEMARK_OK, TIDEMARK_SYSTEM,
 };
