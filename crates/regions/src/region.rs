@@ -1,14 +1,13 @@
 //! Regions: memory that an engine manages, as a slice.
 
 use std::ops::{Deref, DerefMut, Range};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytemuck::Pod;
 use tidemark_core::id::VirtPage;
 use tidemark_core::memory::address_space::Advice;
-use tidemark_live::store::files::{self, Source, Unsuitable};
+use tidemark_live::store::files::{self, Locked, Source, Unsuitable};
 use tidemark_live::sys::PAGE;
 use tidemark_live::sys::memory::Mapping;
 
@@ -44,7 +43,7 @@ pub struct FileRegion(pub(crate) Region);
 pub struct FileRegionMut {
     region: Region,
     /// The file, which this locks.
-    cached: Arc<OwnedFd>,
+    cached: Arc<Locked>,
     path: PathBuf,
 }
 
@@ -307,7 +306,7 @@ impl FileRegionMut {
     pub fn flush(&self, range: Range<usize>) -> Result<(), Error> {
         let span = self.region.part(range)?;
         self.region.handle.flush(span, &self.path)?;
-        files::synchronize(&self.cached).map_err(|error| Error::FileWrite {
+        self.cached.synchronize().map_err(|error| Error::FileWrite {
             path: self.path.clone(),
             offset: None,
             error,
@@ -348,8 +347,8 @@ impl Drop for FileRegionMut {
         }
         handle.flush_or_say(self.span(), &self.path);
         handle.written.remove(self.span());
-        // A forked child may have it open for long.
-        files::unlock(&self.cached);
+        // The engine may have it open for a little longer.
+        self.cached.unlock();
     }
 }
 

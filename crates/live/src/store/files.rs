@@ -37,7 +37,7 @@ pub struct Source {
     /// The file, as [`open`] or [`open_to_write`] has opened it.
     pub file: OwnedFd,
     /// The same by way of the page cache, if pages are written.
-    pub cached: Option<Arc<OwnedFd>>,
+    pub cached: Option<Arc<Locked>>,
     /// The size that it must have, in bytes. What lies beyond on the last page reads as zeros.
     pub bytes: u64,
     /// True if its owner writes to none of its pages.
@@ -60,10 +60,18 @@ pub enum Unsuitable {
 pub struct Writable {
     /// The file, past the host's page cache where its file system can.
     pub file: OwnedFd,
-    /// The same by way of the page cache. It holds the lock of the file.
-    pub cached: Arc<OwnedFd>,
+    /// The same by way of the page cache.
+    pub cached: Arc<Locked>,
     /// The size of the file in bytes.
     pub bytes: u64,
+}
+
+/// A file that is locked as long as this is there. The lock ends with it also while a child that
+/// another thread forks has the file open, and not when such a child lets go of it.
+#[derive(Debug)]
+pub struct Locked {
+    file: OwnedFd,
+    process: u32,
 }
 
 /// The files that are open, by the number of their pager.
@@ -118,22 +126,26 @@ pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, 
     if locked == Err(Errno::WOULDBLOCK) {
         return Err(Unsuitable::InUse);
     }
+    let cached = Locked {
+        file: cached,
+        process: std::process::id(),
+    };
     let mut size = found.st_size as u64;
     if is_new {
-        rustix::fs::ftruncate(&cached, 0).map_err(call)?;
+        rustix::fs::ftruncate(&cached.file, 0).map_err(call)?;
         size = 0;
     }
     if size < bytes {
-        lengthen(&cached, size, bytes).map_err(call)?;
+        lengthen(&cached.file, size, bytes).map_err(call)?;
         size = bytes;
     }
-    rustix::fs::fcntl_setfl(&cached, OFlags::empty()).map_err(call)?;
+    rustix::fs::fcntl_setfl(&cached.file, OFlags::empty()).map_err(call)?;
     // By its number, as another file may have the path by now.
-    let again = format!("/proc/self/fd/{}", cached.as_raw_fd());
+    let again = format!("/proc/self/fd/{}", cached.file.as_raw_fd());
     let direct = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
     let file = match rustix::fs::open(again, direct, Mode::empty()) {
         Ok(file) if can_read(&file) => file,
-        Ok(_) | Err(_) => rustix::io::fcntl_dupfd_cloexec(&cached, 0).map_err(call)?,
+        Ok(_) | Err(_) => rustix::io::fcntl_dupfd_cloexec(&cached.file, 0).map_err(call)?,
     };
     Ok(Writable {
         file,
@@ -142,15 +154,25 @@ pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, 
     })
 }
 
-/// Ends the lock of a file that was opened to be written to, also where a forked child has it open.
-pub fn unlock(cached: &OwnedFd) {
-    // It fails where there are no locks.
-    let _ = rustix::fs::flock(cached, FlockOperation::Unlock);
+impl Locked {
+    /// Ends the lock, if this is the process that has taken it.
+    pub fn unlock(&self) {
+        if self.process == std::process::id() {
+            // It fails where there are no locks.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
+
+    /// Waits until all that was written to the file is on its disk.
+    pub fn synchronize(&self) -> Result<(), Errno> {
+        rustix::fs::fdatasync(&self.file)
+    }
 }
 
-/// Waits until all that was written to a file is on its disk.
-pub fn synchronize(cached: &OwnedFd) -> Result<(), Errno> {
-    rustix::fs::fdatasync(cached)
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.unlock();
+    }
 }
 
 fn lengthen(file: &OwnedFd, size: u64, bytes: u64) -> Result<(), Errno> {
@@ -335,7 +357,7 @@ impl Source {
     pub(super) fn fitting(&self, direction: Direction, offset: u64) -> &OwnedFd {
         let is_partial = self.bytes.saturating_sub(offset) < PAGE_BYTES;
         match (&self.cached, direction) {
-            (Some(cached), Direction::Store) if is_partial => cached,
+            (Some(cached), Direction::Store) if is_partial => &cached.file,
             (Some(_) | None, _) => &self.file,
         }
     }
