@@ -110,7 +110,7 @@ def test_a_part_is_advised_and_read_ahead(engine: tidemark.Engine, path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"mode": "r+"}, ValueError, "`mode` is `r\\+`; needs `r`, to read, or `c`"),
+        ({"mode": "a"}, ValueError, "`mode` is `a`; needs `r`, to read, `c`"),
         ({"mode": "w"}, ValueError, "`mode` is `w`"),
         ({"dtype": object}, ValueError, "needs one without Python objects"),
         ({"dtype": "V0"}, ValueError, "`dtype` is |V0; needs one of a size"),

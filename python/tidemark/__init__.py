@@ -18,7 +18,7 @@ True
   a prediction beside what the program does live, by the installed command.
 - `generate` and `golden` make synthetic references; `policies` lists the page replacement policies.
 - `memory_limit`, `zeros`, `open` and `Engine` make arrays that are larger than the memory they may
-  use: of zeros, or of what a file has.
+  use: of zeros, or of what a file has, which `flush` writes to the file.
 
 Sizes are in pages, those of arrays in bytes. Times are *virtual*: in instructions, references or nanoseconds of the process,
 whichever the trace counts. Columns are read-only arrays that own their memory; nothing is copied
@@ -39,7 +39,16 @@ from tidemark._commands import Batch, Comparison, Recording, batch, compare, rec
 from tidemark._curves import Curve, Curves, Knee, Knob, Policy, curve, policies
 from tidemark._made import generate, golden
 from tidemark._references import References, Source, load
-from tidemark._regions import Engine, Statistics, advise, empty, memory_limit, prefetch, zeros
+from tidemark._regions import (
+    Engine,
+    Statistics,
+    advise,
+    empty,
+    flush,
+    memory_limit,
+    prefetch,
+    zeros,
+)
 
 # Not in `__all__`: with `import *` it would take the place of Python's own.
 from tidemark._regions import open as open
@@ -78,6 +87,7 @@ __all__ = [
     "compare",
     "curve",
     "empty",
+    "flush",
     "generate",
     "golden",
     "info",

@@ -27,7 +27,9 @@ class Statistics(NamedTuple):
     file_page_ins: int
     """Those of them that are of other files than the swap file."""
     page_outs: int
-    """Written to the swap file."""
+    """Written to the swap file and to other files."""
+    file_page_outs: int
+    """Those of them that are of other files than the swap file."""
     zero_fills: int
     """Filled with zeros at the first touch, those filled ahead included."""
     soft_faults: int
@@ -100,29 +102,40 @@ class Engine:
         Its pages are read when they are touched, ahead of those who walk over them, and dropped
         when others need their memory. Without a `shape` it has one dimension, and all that the file
         has. With the `mode` `"r"` it can't be written to. With `"c"` it can, and the file stays as
-        it is: pages that are modified go to the swap file, where there must be room for all.
+        it is: pages that are modified go to the swap file, where there must be room for all. With
+        `"r+"` they go to the file, when they leave memory, at `flush`, when the array is let go of,
+        and when the program ends. A file that is too short for the `shape` is made longer. `"w+"`
+        is the same with a file that is made, or emptied, first.
+
+        A file has one array that is written to it at a time, here and in other processes. What was
+        not flushed when a program is killed is lost, and a forked child has no such array.
 
         What others write to the file meanwhile is seen on pages that are read after that. If the
         file is cut, touching what it does not have any more ends the program with `SIGBUS`, after a
         line that names it.
 
-        Raises `OSError` for a file that can't be opened, `ValueError` for one that is too short, and
-        for what `zeros` does.
+        Raises `OSError` for a file that can't be opened, `BlockingIOError` for one that is written
+        to already, `ValueError` for one that is too short, and for what `zeros` does.
         """
         kind = _kind(dtype)
-        if mode not in ("r", "c"):
-            raise ValueError(f"`mode` is `{mode}`; needs `r`, to read, or `c`, to modify a copy")
+        if mode not in ("r", "c", "r+", "w+"):
+            raise ValueError(
+                f"`mode` is `{mode}`; needs `r`, to read, `c`, to modify a copy, or `r+` or `w+`, "
+                "to write"
+            )
         if operator.index(offset) < 0:
             raise ValueError(f"`offset` is {offset}; needs a number of bytes from 0 on")
         if kind.itemsize == 0:
             raise ValueError(f"`dtype` is {kind}; needs one of a size")
         sides, size = (None, None) if shape is None else _sides(shape, kind)
+        if mode == "w+" and not size:
+            raise ValueError(f"`shape` is {shape}; needs one with elements for the `mode` `w+`")
         if size == 0:
             # A file that is not there is an error all the same.
             os.stat(path)
             return _of_mode(np.zeros(sides or 0, kind), mode)
         name = os.fsdecode(path)
-        region = _with_room(lambda: self._engine.open(name, offset, size, mode == "c"))
+        region = _with_room(lambda: self._engine.open(name, offset, size, mode))
         if region.bytes % kind.itemsize:
             raise ValueError(
                 f"`{name}` has {region.bytes} bytes from `offset` {offset} on; needs a multiple of "
@@ -160,6 +173,18 @@ def advise(array: npt.NDArray[Any], advice: str) -> None:
     """
     region, start, end = _find(array)
     region.advise(start, end, advice)
+
+
+def flush(array: npt.NDArray[Any]) -> None:
+    """Writes what is modified of an array of `open` with `"r+"` or `"w+"`, or of a part of one.
+
+    It returns when that is on the disk. As `numpy.memmap.flush` does. Returns nothing.
+
+    Raises `OSError`, which names the file, where it can't be written: then what is modified stays
+    in memory. Raises `ValueError` for other arrays.
+    """
+    region, start, end = _find(array)
+    region.flush(start, end)
 
 
 def prefetch(array: npt.NDArray[Any]) -> None:

@@ -10,9 +10,10 @@
 //! The tables and the parts have their state to themselves, in folders beside this one, and know
 //! nothing of each other but what they are lent. The sequences stand in this folder, by what they
 //! are about, and no other file sees the fields: `faults` brings pages in and `page_in` says which
-//! come along, `reclaim`, `trim` and `pinned` send them out, `transfer` takes in the pagers'
-//! replies, `mapping` maps and unmaps, `load_control` carries verdicts out, `served` frames every
-//! event, and `check` walks the invariants. What simulated kernels alone turn on is in `kernels`.
+//! come along, `reclaim`, `trim` and `pinned` send them out, `flush` writes what stays, `transfer`
+//! takes in the pagers' replies, `mapping` maps and unmaps, `load_control` carries verdicts out,
+//! `served` frames every event, and `check` walks the invariants. What simulated kernels alone turn
+//! on is in `kernels`.
 
 use crate::memory::Memory;
 use alloc::boxed::Box;
@@ -46,6 +47,7 @@ use crate::vm::served::Served;
 pub(crate) mod ahead;
 pub(crate) mod check;
 pub(crate) mod faults;
+pub(crate) mod flush;
 pub(crate) mod kernels;
 pub(crate) mod load_control;
 pub(crate) mod mapping;

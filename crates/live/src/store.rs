@@ -184,7 +184,7 @@ enum Work {
     Segment(SegmentId, Room),
     /// Of the blocks of one compressed page.
     Single(Waiter, Found, u8),
-    /// Of pages of a file of the program.
+    /// Of pages of a file of the program: read, or written.
     File(PagerId),
 }
 
@@ -579,9 +579,8 @@ impl SwapStore {
         let (start, pages) = (part.start as usize, part.pages as usize);
         let compressed = self.compressed.as_ref();
         let buffers = match transfer.work {
-            Work::Pages | Work::File(_) => {
-                Buffers::of_frames(machine.pool(), &transfer.frames[part.range()])
-            }
+            Work::Pages => Buffers::of_frames(machine.pool(), &transfer.frames[part.range()]),
+            Work::File(_) => self.buffers_of_file(transfer, part, machine),
             Work::Segment(_, room) => {
                 let compressed = compressed.expect("it has segments");
                 compressed.buffers(room, start, pages)
@@ -592,6 +591,9 @@ impl SwapStore {
             }
         };
         let file = transfer.work.file();
+        if direction == Direction::Store && self.faults.cuts_next_write() {
+            self.cut_short((file, offset), &buffers);
+        }
         self.carry(direction, (file, offset), &buffers, tag)
     }
 
@@ -603,7 +605,10 @@ impl SwapStore {
         buffers: &Buffers,
         tag: u64,
     ) -> Result<bool, Errno> {
-        let file = file.map_or(&self.file, |file| &self.files.get(file).file);
+        let file = match file {
+            Some(file) => self.files.get(file).fitting(direction, offset),
+            None => &self.file,
+        };
         match &mut self.carrier {
             Carrier::Ring(ring) => {
                 while !ring.push(direction, file.as_fd(), offset, buffers, tag) {
@@ -655,6 +660,10 @@ impl SwapStore {
             Ok(bytes) if bytes >= due => self.note_moved(part),
             Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
             Err(error) if may_pass(error) && part.tries < TRIES_MAX => self.put_off(part),
+            // What is wrong shows when the rest is tried.
+            Ok(1..) if transfer.direction == Direction::Store && part.tries < TRIES_MAX => {
+                self.put_off(part);
+            }
             Ok(_) => transfer.failure = Some((home, Cause::Short)),
             Err(error) => transfer.failure = Some((home, Cause::File(error))),
         }
@@ -707,7 +716,7 @@ impl SwapStore {
         machine.release(frames);
         let file = transfer.work.file();
         if let Some(file) = file {
-            self.finish_read(file, &transfer, machine);
+            self.finish_file(file, &transfer, machine);
         } else if transfer.direction == Direction::Fetch && transfer.failure.is_none() {
             transfer.failure = self.verify(&transfer, machine);
         }
@@ -762,26 +771,6 @@ impl SwapStore {
 impl Transfer {
     fn slot(&self, page: u8) -> SlotId {
         SlotId(self.first.0 + u32::from(page))
-    }
-}
-
-impl Part {
-    fn tag(self) -> u64 {
-        let [start, pages, tries] = [self.start, self.pages, self.tries].map(u64::from);
-        tries << 48 | u64::from(self.transfer) << 16 | start << 8 | pages
-    }
-
-    fn from_tag(tag: u64) -> Part {
-        Part {
-            transfer: (tag >> 16) as u32,
-            start: (tag >> 8) as u8,
-            pages: tag as u8,
-            tries: (tag >> 48) as u8,
-        }
-    }
-
-    fn range(self) -> std::ops::Range<usize> {
-        self.start as usize..self.start as usize + self.pages as usize
     }
 }
 

@@ -10,6 +10,7 @@
 //! 2. What the machine maps is resident, and mapped with no more than the program's rights.
 //! 3. A resident page holds what was last written to it.
 
+mod flush;
 mod load_control;
 mod time;
 

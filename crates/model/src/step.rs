@@ -76,6 +76,8 @@ pub enum Step {
     Protect(Spot, u64, Rights),
     /// Advice is given.
     Advise(Spot, u64, Advice),
+    /// Modified external pages of a space are written, as far as that goes at once.
+    Flush(u64),
     /// A space is copied.
     Fork(u64),
     /// A space is made.
@@ -319,6 +321,7 @@ fn draw_step(choices: &mut dyn Choices, has_forks: bool) -> Step {
         71..73 => Step::Discard(spot, 1 + choices.below(8)),
         73..75 => Step::Remap(spot, choices.below(ANONYMOUS_PAGES), 1 + choices.below(8)),
         75..77 => Step::Protect(spot, 1 + choices.below(8), draw_rights(choices)),
+        77 if choices.chance(1, 3) => Step::Flush(spot.space),
         77 => Step::Advise(spot, 1 + choices.below(16), draw_advice(choices)),
         78..80 if has_forks => Step::Fork(spot.space),
         78..80 => Step::Appear(spot, 8),
@@ -437,7 +440,7 @@ impl Actor {
                 self.stage
                     .limit(frames.clamp(self.frames_least, self.frames_max));
             }
-            Step::Fork(space) | Step::Destroy(space) | Step::Adopt(space) => {
+            Step::Fork(space) | Step::Destroy(space) | Step::Adopt(space) | Step::Flush(space) => {
                 if let Some((number, space)) = self.find_space(space) {
                     self.act_on_space(step, number, space);
                 }
@@ -528,6 +531,10 @@ impl Actor {
             }
             Step::Adopt(_) => {
                 self.stage.adopt(space);
+            }
+            Step::Flush(_) => {
+                let end = EXTERNAL_AT + EXTERNAL_PAGES;
+                self.stage.flush(space, &mut (EXTERNAL_AT..end));
             }
             _ => {}
         }

@@ -210,6 +210,29 @@ impl World {
         self
     }
 
+    /// Has what is modified of a range written that is with a pager outside. Answers the number of
+    /// pages that were held meanwhile.
+    pub fn flush(&mut self, at: u64, pages: u64) -> u32 {
+        let space = self.space();
+        let (mut due, mut busy) = (at..at + pages, 0);
+        loop {
+            let first = due.start;
+            busy += self.stage().flush(space, &mut due);
+            if due.is_empty() {
+                break;
+            }
+            if due.start > first {
+                continue;
+            }
+            let goes_on = self.stage().deliver() || self.stage().pass_to_deadline();
+            assert!(goes_on, "nothing is written of {due:?}");
+        }
+        if !self.is_disk_held {
+            self.stage().drain();
+        }
+        busy
+    }
+
     /// Lets a page stand that the core has not heard of.
     pub fn appear(&mut self, at: u64) -> &mut World {
         let space = self.space();
@@ -500,6 +523,16 @@ impl World {
         let space = self.space();
         let touched = self.stage().touch(space, VirtPage(page), act);
         assert_eq!(touched, Touched::Refused, "{act:?} of page {page}");
+        self
+    }
+
+    /// Expects these pages of the file to have been written as they are, or never.
+    pub fn expect_flushed(&mut self, pages: impl IntoIterator<Item = u64>) -> &mut World {
+        let space = self.space();
+        for page in pages {
+            let kept = (FILE_PAGER, page - FILE);
+            self.stage().expect_flushed(space, VirtPage(page), kept);
+        }
         self
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use tidemark_regions::{Advice, Error};
@@ -28,6 +28,7 @@ pub struct Region {
 enum Contents {
     Own(tidemark_regions::Region),
     Read(tidemark_regions::FileRegion),
+    Write(tidemark_regions::FileRegionMut),
 }
 
 #[pymethods]
@@ -48,17 +49,21 @@ impl Engine {
         Ok(Region::new(Contents::Own(region)))
     }
 
-    /// Makes a region of a part of a file: to be read, or a copy of it.
-    fn open(
-        &self,
-        path: PathBuf,
-        offset: u64,
-        bytes: Option<u64>,
-        is_copy: bool,
-    ) -> PyResult<Region> {
-        let contents = match is_copy {
-            true => self.0.copy_file(&path, offset, bytes).map(Contents::Own),
-            false => self.0.read_file(&path, offset, bytes).map(Contents::Read),
+    /// Makes a region of a part of a file, by one of numpy's modes: `r` to be read, `c` for a copy,
+    /// `r+` and `w+` to be written to, the latter anew.
+    fn open(&self, path: PathBuf, offset: u64, bytes: Option<u64>, mode: &str) -> PyResult<Region> {
+        let engine = &self.0;
+        let contents = match (mode, bytes) {
+            ("r", _) => engine.read_file(&path, offset, bytes).map(Contents::Read),
+            ("c", _) => engine.copy_file(&path, offset, bytes).map(Contents::Own),
+            ("r+", _) => engine.write_file(&path, offset, bytes).map(Contents::Write),
+            ("w+", Some(bytes)) => engine
+                .create_file(&path, offset, bytes)
+                .map(Contents::Write),
+            _ => {
+                let needs = "`r`, `c`, `r+`, or `w+` and a `shape`";
+                return Err(of_argument("mode", format!("`{mode}`"), needs));
+            }
         };
         contents
             .map(Region::new)
@@ -85,6 +90,7 @@ impl Engine {
             ("page_ins", counted.page_ins),
             ("file_page_ins", counted.file_page_ins),
             ("page_outs", counted.page_outs),
+            ("file_page_outs", counted.file_page_outs),
             ("zero_fills", counted.zero_fills),
             ("soft_faults", counted.soft_faults),
             ("resident_bytes", counted.resident_bytes),
@@ -121,6 +127,20 @@ impl Region {
         self.with(|region| region.advise(start..end, advice))
     }
 
+    /// Writes what is modified to the file, while other threads run.
+    fn flush(&self, py: Python<'_>, start: usize, end: usize) -> PyResult<()> {
+        let flushed = py.detach(|| {
+            let region = self.region.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*region {
+                Contents::Write(region) => Some(region.flush(start..end)),
+                Contents::Own(_) | Contents::Read(_) => None,
+            }
+        });
+        let needs = "one of `open` with the `mode` `r+` or `w+`, or a part of one";
+        let flushed = flushed.ok_or_else(|| of_argument("array", "not written to a file", needs));
+        flushed?.map_err(|error| of_regions(&error))
+    }
+
     fn prefetch(&self, start: usize, end: usize) -> PyResult<()> {
         self.with(|region| region.prefetch(start..end))
     }
@@ -150,6 +170,7 @@ impl Contents {
         match self {
             Contents::Own(region) => region,
             Contents::Read(region) => region,
+            Contents::Write(region) => region,
         }
     }
 }
@@ -171,9 +192,14 @@ fn of_regions(error: &Error) -> PyErr {
         | Error::Empty
         | Error::Range { .. } => PyValueError::new_err(text),
         // By its number Python finds the kind of error that programs look for.
-        Error::File { error, .. } => PyOSError::new_err((error.raw_os_error(), text)),
+        Error::File { error, .. } | Error::FileWrite { error, .. } => {
+            PyOSError::new_err((error.raw_os_error(), text))
+        }
+        Error::FileInUse { .. } => PyBlockingIOError::new_err((libc::EWOULDBLOCK, text)),
         Error::TooLarge { .. } => pyo3::exceptions::PyMemoryError::new_err(text),
-        Error::Swap { .. } | Error::System(_) => PyOSError::new_err(text),
+        Error::Swap { .. } | Error::System(_) | Error::FileCut { .. } | Error::FileHeld { .. } => {
+            PyOSError::new_err(text)
+        }
         Error::Forked => PyRuntimeError::new_err(text),
     }
 }

@@ -14,6 +14,7 @@ use tidemark_live::sys::Errno;
 use tidemark_live::sys::socket::Bell;
 
 use crate::error::Error;
+use crate::written::Written;
 
 /// Something that the engine's thread is to do, and where its answer goes.
 pub(crate) enum Command {
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Advise(Span, Advice, SyncSender<()>),
     /// Makes a part of a region what it was at first.
     Discard(Span, SyncSender<()>),
+    /// Writes what is modified of a part of a region to its file.
+    Flush(Span, SyncSender<Result<(), FlushError>>),
     /// Begins to read a part of a region that is out.
     Prefetch(Span, SyncSender<()>),
     /// Counts.
@@ -40,12 +43,32 @@ pub(crate) struct Span {
     pub(crate) pages: u64,
 }
 
+impl Span {
+    /// Their numbers.
+    pub(crate) fn range(self) -> std::ops::Range<u64> {
+        self.at.0..self.at.0 + self.pages
+    }
+}
+
 /// The pages of a file that a region begins as.
 pub(crate) struct FilePart {
     pub(crate) path: PathBuf,
     pub(crate) source: Source,
     /// The number of the first page in the file.
     pub(crate) first: u64,
+    /// True if pages that are modified are written to the file.
+    pub(crate) is_written: bool,
+}
+
+/// The reason for which a part of a file was not written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FlushError {
+    /// The write at this byte failed.
+    Write(u64, Errno),
+    /// The file was cut to the first number of bytes, from the second.
+    Cut(u64, u64),
+    /// This number of pages was held by the kernel all the time.
+    Held(u32),
 }
 
 /// The counts of an engine's work so far, in pages unless the name says otherwise.
@@ -57,8 +80,10 @@ pub struct Statistics {
     pub page_ins: u64,
     /// Those of them that are of other files than the swap file.
     pub file_page_ins: u64,
-    /// Written to the swap file.
+    /// Written to the swap file and to other files.
     pub page_outs: u64,
+    /// Those of them that are of other files than the swap file.
+    pub file_page_outs: u64,
     /// Filled with zeros at the first touch, those filled ahead included.
     pub zero_fills: u64,
     /// Faults on pages that were resident and unmapped, to see whether they are used.
@@ -105,6 +130,8 @@ pub(crate) struct Handle {
     left: Mutex<u64>,
     /// The bytes of heaps that are not those of a block.
     unused: AtomicU64,
+    /// The regions whose files are written to.
+    pub(crate) written: Written,
 }
 
 impl Handle {
@@ -118,6 +145,7 @@ impl Handle {
             left_most: left,
             left: Mutex::new(left),
             unused: AtomicU64::new(0),
+            written: Written::default(),
         }
     }
 

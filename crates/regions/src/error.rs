@@ -63,6 +63,36 @@ pub enum Error {
         /// The byte behind the last.
         end: u64,
     },
+    /// A file that another region, here or in another process, is written to by, or that is locked.
+    FileInUse {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// Modified pages of a file can't be written to it. They stay in memory.
+    FileWrite {
+        /// The file's path.
+        path: PathBuf,
+        /// The byte at which the write begins, unless it is the disk that fails later.
+        offset: Option<u64>,
+        /// The kernel's error.
+        error: Errno,
+    },
+    /// A file was cut by another, and what was modified beyond is lost.
+    FileCut {
+        /// Its path.
+        path: PathBuf,
+        /// The size that it was cut to.
+        bytes: u64,
+        /// The size that it had.
+        needs: u64,
+    },
+    /// Pages that are to be written were held by the kernel all the time, for input or output.
+    FileHeld {
+        /// The file's path.
+        path: PathBuf,
+        /// Their number.
+        pages: u32,
+    },
     /// A region of no bytes.
     Empty,
     /// A region larger than what is left of memory and swap.
@@ -97,6 +127,71 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Writes an error that names a file.
+    fn fmt_of_file(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::File { path, error } => write!(
+                out,
+                "`{}` can't be opened: {error}; name a file that can be read",
+                path.display()
+            ),
+            Error::FileKind { path } => {
+                let path = path.display();
+                write!(out, "`{path}` is not a regular file; name one that is")
+            }
+            Error::FileShort { path, bytes, needs } => write!(
+                out,
+                "`{}` has {bytes} bytes; needs {needs}: ask for less of it",
+                path.display()
+            ),
+            Error::FileFar { path, end } => write!(
+                out,
+                "byte {end} of `{}` is asked for; needs one before 16 TiB",
+                path.display()
+            ),
+            Error::FileInUse { path } => write!(
+                out,
+                "`{}` is being written to by another region or process; use that, or end it first",
+                path.display()
+            ),
+            Error::FileWrite {
+                path,
+                offset,
+                error,
+            } => {
+                let path = path.display();
+                let place =
+                    offset.map_or("to its disk".into(), |offset| format!("at byte {offset}"));
+                write!(
+                    out,
+                    "`{path}` can't be written {place}: {error}; what is modified stays in memory: \
+                     flush again when there is room"
+                )
+            }
+            Error::FileCut { path, bytes, needs } => write!(
+                out,
+                "`{}` was cut to {bytes} bytes of {needs}, and what was modified beyond is lost",
+                path.display()
+            ),
+            Error::FileHeld { path, pages } => write!(
+                out,
+                "{pages} pages of `{}` are held by the kernel; flush when input and output on them \
+                 have ended",
+                path.display()
+            ),
+            Error::Size { .. }
+            | Error::Policy { .. }
+            | Error::Swap { .. }
+            | Error::System(_)
+            | Error::Empty
+            | Error::TooLarge { .. }
+            | Error::Range { .. }
+            | Error::Forked => unreachable!("it is of a file"),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -121,25 +216,14 @@ impl fmt::Display for Error {
                 folder.display()
             ),
             Error::System(trouble) => write!(out, "{trouble}"),
-            Error::File { path, error } => write!(
-                out,
-                "`{}` can't be opened: {error}; name a file that can be read",
-                path.display()
-            ),
-            Error::FileKind { path } => {
-                let path = path.display();
-                write!(out, "`{path}` is not a regular file; name one that is")
-            }
-            Error::FileShort { path, bytes, needs } => write!(
-                out,
-                "`{}` has {bytes} bytes; needs {needs}: ask for less of it",
-                path.display()
-            ),
-            Error::FileFar { path, end } => write!(
-                out,
-                "byte {end} of `{}` is asked for; needs one before 16 TiB",
-                path.display()
-            ),
+            Error::File { .. }
+            | Error::FileKind { .. }
+            | Error::FileShort { .. }
+            | Error::FileFar { .. }
+            | Error::FileInUse { .. }
+            | Error::FileWrite { .. }
+            | Error::FileCut { .. }
+            | Error::FileHeld { .. } => self.fmt_of_file(out),
             Error::Empty => write!(out, "`bytes` is 0; needs 1"),
             Error::TooLarge { bytes, left } => write!(
                 out,

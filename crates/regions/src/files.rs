@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use tidemark_core::id::{PAGE_BYTES, PagerId, VirtPage};
+use tidemark_core::id::{ObjectId, PAGE_BYTES, PagerId, VirtPage};
+use tidemark_core::pager::Direction;
 use tidemark_live::store::{Cause, Failure};
+use tidemark_live::sys::Errno;
 
-use crate::command::Span;
+use crate::command::{FlushError, Span};
 
 /// A part of a file that a region begins as.
 pub(crate) struct MappedFile {
@@ -22,6 +24,12 @@ pub(crate) struct MappedFile {
     size: u64,
     /// The last reading that failed, until it is reported.
     failure: Option<Failure>,
+    /// The object of its pages, if those that are modified are written to the file.
+    object: Option<ObjectId>,
+    /// The number of writes that have failed, ...
+    write_failures: u64,
+    /// The number of the last failed write, and its error.
+    write_failure: Option<(u64, Errno)>,
 }
 
 impl MappedFile {
@@ -41,16 +49,28 @@ impl MappedFile {
             bytes,
             size: bytes,
             failure: None,
+            object: None,
+            write_failures: 0,
+            write_failure: None,
         }
     }
 
-    /// Notes that a reading has failed while the file has `size` bytes. Returns the pages that it
-    /// no longer has, if that is new: they must not be read again.
+    /// The same, of which pages that are modified are written.
+    pub(crate) fn written_as(mut self, object: ObjectId) -> MappedFile {
+        self.object = Some(object);
+        self
+    }
+
+    /// Notes that a transfer has failed while the file has `size` bytes. Returns the pages that it
+    /// no longer has, if that is new: they must not be read or written again.
     pub(crate) fn note(&mut self, failure: Failure, size: u64) -> Option<Span> {
         // A page of which the file has a part is lost as well.
         let left = (size / PAGE_BYTES).saturating_sub(self.first);
         if failure.cause != Cause::Short || left >= self.pages_left {
-            self.failure = Some(failure);
+            match failure.direction {
+                Direction::Fetch => self.failure = Some(failure),
+                Direction::Store => self.note_write(failure),
+            }
             return None;
         }
         let pages = self.pages_left - left;
@@ -59,6 +79,48 @@ impl MappedFile {
             at: VirtPage(self.span.at.0 + left),
             pages,
         })
+    }
+
+    fn note_write(&mut self, failure: Failure) {
+        let error = match failure.cause {
+            Cause::File(error) | Cause::Memory(error) => error,
+            // A write that comes to nothing without a word.
+            Cause::Short | Cause::Differs | Cause::Full => Errno::IO,
+        };
+        self.write_failures += 1;
+        self.write_failure = Some((failure.offset(), error));
+    }
+
+    /// The object of its pages, and the first of them that the file does not have any more, if they
+    /// are written to.
+    pub(crate) fn lost(&self) -> Option<(ObjectId, u64)> {
+        Some((self.object?, self.first + self.pages_left))
+    }
+
+    /// The number of writes that have failed.
+    pub(crate) fn write_failures(&self) -> u64 {
+        self.write_failures
+    }
+
+    /// The outcome of writing what is modified, which began after `failures` writes and
+    /// had failed, and found `held` pages held by the kernel.
+    pub(crate) fn outcome(&self, failures: u64, held: u32) -> Result<(), FlushError> {
+        if self.pages_left < self.span.pages {
+            return Err(FlushError::Cut(self.size, self.bytes));
+        }
+        match self.write_failure {
+            Some((offset, error)) if self.write_failures > failures => {
+                Err(FlushError::Write(offset, error))
+            }
+            Some(_) | None if held > 0 => Err(FlushError::Held(held)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The file's path and the failure of the last write, for the message about a page that no room
+    /// can be made for.
+    pub(crate) fn write_trouble(&self, failure: Failure) -> String {
+        format!("`{}`: {failure}", self.path.display())
     }
 
     /// Takes what is wrong with the page at `at`.

@@ -1,10 +1,11 @@
 //! Memory regions larger than the memory they may use, inside a program's own process.
 //!
-//! An [`Engine`] has a limit of memory, a replacement policy and a swap file. A [`Region`] of it is
-//! plain memory: a slice of bytes, or of numbers. Of all regions of one engine together at most the
-//! limit is resident; the rest is in the swap file, and comes back when it is touched. A region may
-//! also have the contents of a file: then its unmodified pages are read from there. A process may
-//! have several engines.
+//! An [`Engine`] has a limit of memory, a replacement policy and a swap file. A [`Region`] of it
+//! is plain memory: a slice of bytes, or of numbers. Of all regions of one engine together at most
+//! the limit is resident; the rest is in the swap file, and comes back when it is touched. A
+//! region may also have the contents of a file: then its unmodified pages are read from there. The
+//! modified ones go there, too, if the region is written to its file. A process may have several
+//! engines.
 //!
 //! ```
 //! # fn main() -> Result<(), tidemark_regions::Error> {
@@ -43,17 +44,19 @@
 //! # Invariants
 //! 1. What may be modified of all regions of an engine fits in its frames and its swap file
 //!    together, so that a page that leaves always finds a slot, and leaves a few frames to files
-//!    that are read.
+//!    that are read. What is written to a file finds room there.
 //! 2. A region is known to the core from before it is handed out until it can't be touched.
 #![forbid(unsafe_code)]
 
 mod command;
 mod error;
 mod files;
+mod flushes;
 mod heap;
 mod region;
 mod settings;
 mod worker;
+mod written;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,7 +69,7 @@ pub use crate::command::Statistics;
 pub use crate::error::Error;
 pub use crate::heap::Heap;
 use crate::region::Use;
-pub use crate::region::{FileRegion, Region};
+pub use crate::region::{FileRegion, FileRegionMut, Region};
 pub use crate::settings::{Builder, MEMORY_BYTES_LEAST};
 pub use tidemark_core::memory::address_space::Advice;
 
@@ -120,6 +123,43 @@ impl Engine {
     /// As for [`read_file`](Self::read_file) and for [`zeros`](Self::zeros).
     pub fn copy_file(&self, path: &Path, offset: u64, bytes: Option<u64>) -> Result<Region, Error> {
         Region::of_file(Arc::clone(&self.handle), path, offset, bytes, Use::Modify)
+    }
+
+    /// Makes a region of what a file has, likewise, and writes what is modified to the file: when a
+    /// page leaves memory, at [`flush`](FileRegionMut::flush), when the region is dropped, and when
+    /// the program ends by `exit` or by returning from `main`. A file that is too short for `bytes`
+    /// is made longer, with zeros.
+    ///
+    /// A file can be written to by one region at a time, and is locked (`flock`) against other
+    /// processes that do the same. Regions that read it see what is written on pages that they read
+    /// after that. A page is written whole and as it was at one moment: a crash leaves each either
+    /// old or new, as far as the disk writes a block at a time. What was not written by then is
+    /// lost, unlike with `mmap`, whose pages are the kernel's.
+    ///
+    /// # Errors
+    /// As for [`read_file`](Self::read_file); the file can't be written to, is in use, or can't be
+    /// made longer.
+    pub fn write_file(
+        &self,
+        path: &Path,
+        offset: u64,
+        bytes: Option<u64>,
+    ) -> Result<FileRegionMut, Error> {
+        FileRegionMut::open(Arc::clone(&self.handle), path, (offset, bytes), false)
+    }
+
+    /// Makes a file that ends with `bytes` zeros behind `offset` others, or makes one that exists
+    /// that, and a region of them that is written to it, as [`write_file`](Self::write_file) does.
+    ///
+    /// # Errors
+    /// As for [`write_file`](Self::write_file).
+    pub fn create_file(
+        &self,
+        path: &Path,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<FileRegionMut, Error> {
+        FileRegionMut::open(Arc::clone(&self.handle), path, (offset, Some(bytes)), true)
     }
 
     /// Makes a heap: blocks of the engine's memory by address, for an allocator.

@@ -1,18 +1,19 @@
 //! Regions: memory that an engine manages, as a slice.
 
 use std::ops::{Deref, DerefMut, Range};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytemuck::Pod;
 use tidemark_core::id::VirtPage;
 use tidemark_core::memory::address_space::Advice;
-use tidemark_live::store::files::{self, Source, Unsuitable};
+use tidemark_live::store::files::{self, Locked, Source, Unsuitable};
 use tidemark_live::sys::PAGE;
 use tidemark_live::sys::memory::Mapping;
 
 use crate::command::{Command, FilePart, Handle, Span};
 use crate::error::Error;
+use crate::written::Written;
 
 /// The bytes of memory and swap that are kept for a file that is read: enough for it to be read.
 const READ_BYTES_HELD: u64 = 64 << 10;
@@ -34,6 +35,17 @@ pub struct Region {
 /// A part of a file, to be read. All calls of a [`Region`] that do not modify it are there.
 #[derive(Debug)]
 pub struct FileRegion(pub(crate) Region);
+
+/// A part of a file, to be read and to be written. All calls of a [`Region`] that do not modify it
+/// are there. Dropping it writes what is modified; an error of that is a line on standard error,
+/// which names the file: call [`flush`](Self::flush) before.
+#[derive(Debug)]
+pub struct FileRegionMut {
+    region: Region,
+    /// The file, which this locks.
+    cached: Arc<Locked>,
+    path: PathBuf,
+}
 
 /// The use that is made of a file's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +86,7 @@ impl Region {
         to: Use,
     ) -> Result<Region, Error> {
         let (file, size) = files::open(path).map_err(|why| unsuitable(path, why))?;
+        let path = &place(path);
         if bytes == Some(0) {
             return Err(Error::Empty);
         }
@@ -96,10 +109,12 @@ impl Region {
             path: path.into(),
             source: Source {
                 file,
+                cached: None,
                 bytes: end,
                 is_constant: to == Use::Read,
             },
             first: offset / PAGE as u64,
+            is_written: false,
         };
         let held = match to {
             Use::Read => whole.min(READ_BYTES_HELD),
@@ -187,6 +202,24 @@ impl Region {
         self.empty(0..self.mapping.bytes())
     }
 
+    /// The same for the whole pages of a range of bytes.
+    ///
+    /// # Errors
+    /// As for [`clear`](Self::clear), and if the range is not within the region.
+    pub fn clear_pages(&mut self, range: Range<usize>) -> Result<(), Error> {
+        self.part(range.clone())?;
+        let start = (self.start + range.start).next_multiple_of(PAGE);
+        // The last page is whole if nothing of the region is behind it.
+        let end = match range.end == self.bytes {
+            true => self.mapping.bytes(),
+            false => (self.start + range.end) / PAGE * PAGE,
+        };
+        match start < end {
+            true => self.empty(start..end),
+            false => Ok(()),
+        }
+    }
+
     /// The same for a range of whole pages of the mapping that is not touched meanwhile.
     pub(crate) fn empty(&self, range: Range<usize>) -> Result<(), Error> {
         let Range { start, end } = range;
@@ -207,6 +240,118 @@ impl Region {
     }
 }
 
+impl FileRegionMut {
+    pub(crate) fn open(
+        handle: Arc<Handle>,
+        path: &Path,
+        (offset, bytes): (u64, Option<u64>),
+        is_new: bool,
+    ) -> Result<FileRegionMut, Error> {
+        if bytes == Some(0) {
+            return Err(Error::Empty);
+        }
+        let end = offset.saturating_add(bytes.unwrap_or(0));
+        if end.div_ceil(PAGE as u64) > files::PAGES_MAX {
+            let path = path.into();
+            return Err(Error::FileFar { path, end });
+        }
+        // Without a size it has what is there.
+        let needed = bytes.map_or(0, |_| end);
+        let opened = files::open_to_write(path, needed, is_new);
+        let opened = opened.map_err(|why| unsuitable(path, why))?;
+        let path = &place(path);
+        let least = bytes.unwrap_or_else(|| opened.bytes.saturating_sub(offset));
+        if least == 0 {
+            return Err(Error::FileShort {
+                path: path.into(),
+                bytes: opened.bytes,
+                needs: offset.saturating_add(1),
+            });
+        }
+        if opened.bytes.div_ceil(PAGE as u64) > files::PAGES_MAX {
+            let (path, end) = (path.into(), opened.bytes);
+            return Err(Error::FileFar { path, end });
+        }
+        let start = offset % PAGE as u64;
+        let whole = (start + least).next_multiple_of(PAGE as u64);
+        let part = FilePart {
+            path: path.into(),
+            source: Source {
+                file: opened.file,
+                cached: Some(Arc::clone(&opened.cached)),
+                bytes: opened.bytes,
+                is_constant: false,
+            },
+            first: offset / PAGE as u64,
+            is_written: true,
+        };
+        let held = whole.min(READ_BYTES_HELD);
+        let range = (start as usize, least as usize);
+        let region = FileRegionMut {
+            region: Region::map(handle, range, held, Some(part))?,
+            cached: opened.cached,
+            path: path.into(),
+        };
+        Written::add(&region.region.handle, region.span(), path.into());
+        Ok(region)
+    }
+
+    /// Writes what is modified of the pages of a range of bytes, and waits until it is on the disk.
+    /// Threads that touch a page that is being written wait for it.
+    ///
+    /// # Errors
+    /// The range is not within the region; the file can't be written, of which as much is tried as
+    /// there is, and what is modified stays in memory; the file was cut; the kernel holds a page
+    /// for longer than a second; or in a forked child.
+    pub fn flush(&self, range: Range<usize>) -> Result<(), Error> {
+        let span = self.region.part(range)?;
+        self.region.handle.flush(span, &self.path)?;
+        self.cached.synchronize().map_err(|error| Error::FileWrite {
+            path: self.path.clone(),
+            offset: None,
+            error,
+        })
+    }
+
+    /// The bytes, to write to.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.region
+    }
+
+    /// The bytes as numbers, to write to.
+    ///
+    /// # Panics
+    /// As [`Region::as_slice_of`].
+    pub fn as_mut_slice_of<T: Pod>(&mut self) -> &mut [T] {
+        self.region.as_mut_slice_of()
+    }
+
+    fn span(&self) -> Span {
+        span(&self.region.mapping, 0..self.region.mapping.bytes())
+    }
+}
+
+impl Deref for FileRegionMut {
+    type Target = Region;
+
+    fn deref(&self) -> &Region {
+        &self.region
+    }
+}
+
+impl Drop for FileRegionMut {
+    fn drop(&mut self) {
+        let handle = &self.region.handle;
+        if handle.is_forked() {
+            return;
+        }
+        handle.flush_or_say(self.span(), &self.path);
+        handle.written.remove(self.span());
+        // The engine may have it open for a little longer.
+        self.cached.unlock();
+    }
+}
+
 /// The pages of a range of bytes, those that it has a part of included.
 fn span(mapping: &Mapping, range: Range<usize>) -> Span {
     let (first, end) = (range.start / PAGE, range.end.div_ceil(PAGE));
@@ -216,11 +361,19 @@ fn span(mapping: &Mapping, range: Range<usize>) -> Span {
     }
 }
 
-/// The error for what can't be read as a file.
+/// The path that messages show: that of an open file, if it is named by its number.
+fn place(path: &Path) -> PathBuf {
+    let is_number = path.starts_with("/proc/self/fd");
+    let found = is_number.then(|| std::fs::read_link(path).ok()).flatten();
+    found.unwrap_or_else(|| path.into())
+}
+
+/// The error for what can't be used as a file.
 fn unsuitable(path: &Path, why: Unsuitable) -> Error {
-    let path = path.into();
+    let path = place(path);
     match why {
         Unsuitable::Kind => Error::FileKind { path },
+        Unsuitable::InUse => Error::FileInUse { path },
         Unsuitable::Call(error) => Error::File { path, error },
     }
 }

@@ -17,7 +17,7 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 use tidemark_live::engine::Trouble;
 use tidemark_live::machine::{LiveMachine, Probe};
-use tidemark_live::store::{Failure, Means, SwapStore, file};
+use tidemark_live::store::{Means, SwapStore, file};
 use tidemark_live::sys::thread::with_signals_blocked;
 use tidemark_live::sys::uffd::{Features, Message, Messages};
 use tidemark_live::sys::{Errno, PAGE, socket};
@@ -25,6 +25,7 @@ use tidemark_live::sys::{Errno, PAGE, socket};
 use crate::command::{Command, FilePart, Handle, Queue, Span, Statistics};
 use crate::error::Error;
 use crate::files::MappedFile;
+use crate::flushes::Flush;
 use crate::settings::Builder;
 
 /// The core learns of time this often while there is work.
@@ -34,23 +35,25 @@ const RETRY_NS: u64 = 200_000;
 /// The longest sleep of the thread.
 const SLEEP_NS_MOST: u64 = 250_000_000;
 
-struct Worker {
-    vm: Vm,
-    space: SpaceId,
-    machine: LiveMachine,
-    store: SwapStore,
+pub(crate) struct Worker {
+    pub(crate) vm: Vm,
+    pub(crate) space: SpaceId,
+    pub(crate) machine: LiveMachine,
+    pub(crate) store: SwapStore,
     queue: Arc<Queue>,
     messages: Messages,
     /// The pages that are being read at the program's wish, each with its slot.
     prefetches: Vec<(SlotId, VirtPage)>,
     /// Those whose contents may be with files.
     file_prefetches: Range<u64>,
-    files: Vec<MappedFile>,
+    pub(crate) files: Vec<MappedFile>,
     file_page_ins: u64,
-    /// The last transfer to or from the swap file that failed.
-    failure: Option<Failure>,
+    file_page_outs: u64,
+    pub(crate) flushes: Vec<Flush>,
+    /// The last transfer to or from the swap file, or to another file, that failed.
+    failure: Option<String>,
     started: Instant,
-    now: Time,
+    pub(crate) now: Time,
     next_tick: Time,
     region_pages: u64,
     faults: u64,
@@ -91,6 +94,8 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         file_prefetches: 0..0,
         files: Vec::new(),
         file_page_ins: 0,
+        file_page_outs: 0,
+        flushes: Vec::new(),
         failure: None,
         started: Instant::now(),
         now: Time(0),
@@ -113,7 +118,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
 }
 
 /// Answers a command. Who asked waits for it, or has gone with its process.
-fn answer<T>(reply: &SyncSender<T>, value: T) {
+pub(crate) fn answer<T>(reply: &SyncSender<T>, value: T) {
     let _ = reply.send(value);
 }
 
@@ -141,6 +146,7 @@ impl Worker {
         self.obey();
         self.machine.retry_deferred();
         self.go_on_reading();
+        self.go_on_flushing();
         if self.now >= self.next_tick {
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
@@ -238,6 +244,7 @@ impl Worker {
                     self.machine.settle();
                     answer(&reply, ());
                 }
+                Command::Flush(span, reply) => self.begin_flush(span, reply),
                 Command::Prefetch(span, reply) => {
                     self.prefetch(span);
                     answer(&reply, ());
@@ -260,9 +267,16 @@ impl Worker {
             Some(part) => {
                 let (path, first, bytes) = (part.path, part.first, part.source.bytes);
                 let pager = self.store.open_file(part.source);
-                self.files
-                    .push(MappedFile::new(span, (pager, first), path, bytes));
-                vm.map_copy(space, at, pages, pager, first, rights)
+                let file = MappedFile::new(span, (pager, first), path, bytes);
+                let mapped = match part.is_written {
+                    true => vm
+                        .map_external(space, at, pages, pager, first, rights)
+                        .map(|object| file.written_as(object)),
+                    false => vm
+                        .map_copy(space, at, pages, pager, first, rights)
+                        .map(|()| file),
+                };
+                mapped.map(|file| self.files.push(file))
             }
         };
         mapped.expect("the range is new");
@@ -322,6 +336,7 @@ impl Worker {
             faults: self.faults,
             page_ins: core.page_ins,
             file_page_ins: self.file_page_ins,
+            file_page_outs: self.file_page_outs,
             page_outs: core.page_outs,
             zero_fills: core.zero_fills + core.zero_aheads,
             soft_faults: core.soft_faults,
@@ -334,7 +349,9 @@ impl Worker {
         if self.is_ending {
             return;
         }
-        let is_awaited = self.vm.faults_pending() > 0 || self.vm.transfers_pending() > 0;
+        let is_awaited = self.vm.faults_pending() > 0
+            || self.vm.transfers_pending() > 0
+            || !self.flushes.is_empty();
         let due = match self.vm.poll_deadline() {
             Some(due) => due.since_ns(self.now),
             None => SLEEP_NS_MOST,
@@ -362,11 +379,17 @@ impl Worker {
             let file = file.and_then(|pager| self.files.iter_mut().find(|it| it.pager == pager));
             match file {
                 None if failure.file.is_some() => {}
-                None => self.failure = Some(failure),
+                None => self.failure = Some(failure.to_string()),
                 Some(file) => {
                     let size = self.store.size_of_file(file.pager).unwrap_or(u64::MAX);
+                    if failure.direction == Direction::Store {
+                        self.failure = Some(file.write_trouble(failure));
+                    }
                     if let Some(span) = file.note(failure, size) {
                         let Span { at, pages } = span;
+                        if let Some((object, first)) = file.lost() {
+                            self.vm.truncate_external(&mut self.machine, object, first);
+                        }
                         self.vm.unmap(&mut self.machine, self.space, at, pages);
                         self.machine.settle();
                     }
@@ -395,7 +418,7 @@ impl Worker {
     fn lose(&mut self, at: VirtPage) {
         let why = self.file_of(at).and_then(|file| file.trouble_at(at));
         // Stores that failed meanwhile say nothing of this page, unless there was no room for it.
-        let failure = self.failure.take().map(|failure| failure.to_string());
+        let failure = self.failure.take();
         let why = why.or(failure);
         let why = why.unwrap_or_else(|| "the swap file fails".into());
         let address = at.0 as usize * PAGE;
@@ -416,10 +439,17 @@ impl Driver for Worker {
             match request.place {
                 Place::Swap { first } => store.start(ticket, direction, first, frames, machine),
                 Place::External { pager } => {
-                    assert_eq!(direction, Direction::Fetch, "files are copied");
-                    let first = self.vm.pages_of(ticket)[0].index;
-                    self.file_page_ins += u64::from(request.pages);
-                    store.start_read(ticket, (pager, first), frames, machine);
+                    let first = (pager, self.vm.pages_of(ticket)[0].index);
+                    match direction {
+                        Direction::Fetch => {
+                            self.file_page_ins += u64::from(request.pages);
+                            store.start_read(ticket, first, frames, machine);
+                        }
+                        Direction::Store => {
+                            self.file_page_outs += u64::from(request.pages);
+                            store.start_write(ticket, first, frames, machine);
+                        }
+                    }
                 }
             }
             has_started = true;

@@ -64,6 +64,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ),
     ("shim", &["core", "live"]),
     ("regions", &["core", "plugin", "live"]),
+    ("capi", &["regions"]),
     ("pool", &[]),
     ("outputs", &["results"]),
     ("emulator", &["parts", "results", "vmufat"]),

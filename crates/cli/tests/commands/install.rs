@@ -138,6 +138,9 @@ fn pages_and_words_are_where_shells_and_man_look() {
         "share/fish/vendor_completions.d/tidemark.fish",
         "share/doc/tidemark/LICENSE-recorder",
         "include/tidemark.h",
+        "include/tidemark_memory.h",
+        "lib/libtidemark_memory.so",
+        "lib/pkgconfig/tidemark-memory.pc",
     ] {
         assert!(found.iter().any(|found| found == path), "{path}: {found:?}");
     }

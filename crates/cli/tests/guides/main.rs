@@ -99,6 +99,7 @@ macro_rules! pages {
 pages! {
     the_readme_does_what_it_says: "README.md",
     arrays_do_what_their_guide_says: "docs/guide/arrays.md",
+    c_does_what_its_guide_says: "docs/guide/c.md",
     compare_does_what_its_guide_says: "docs/guide/compare.md",
     diff_does_what_its_guide_says: "docs/guide/diff.md",
     faster_does_what_its_guide_says: "docs/guide/faster.md",

@@ -206,42 +206,52 @@ impl Vm {
     /// Takes in the operations that the machine could not carry out.
     pub(crate) fn absorb_setbacks(&mut self, machine: &mut dyn Machine) {
         while let Some((frame, setback)) = machine.take_setback() {
-            let state = self.memory.frames().state(frame);
-            match setback {
-                Setback::Busy if state == State::Leaving && self.is_undecided(frame) => {
-                    self.counters.busy += 1;
-                    self.pin(frame);
-                }
-                Setback::Later if state == State::Leaving && self.is_undecided(frame) => {
-                    self.counters.busy += 1;
-                    self.is_halted = true;
-                    self.keep(frame);
-                }
-                Setback::Busy if self.pins.contains(frame) => self.note_pinned(machine, frame),
-                Setback::Later if self.pins.contains(frame) => self.put_off_pinned(frame),
-                Setback::Busy | Setback::Later => {
-                    if state == State::Resident {
-                        self.memory.frames_mut().set_deactivated(frame, false);
-                    }
-                }
-                Setback::Gone if state == State::Resident => {
-                    let page = self
-                        .memory
-                        .frames()
-                        .page(frame)
-                        .expect("a resident frame has a page");
-                    self.remove_page(machine, page);
-                }
-                Setback::Gone if state == State::Leaving && self.is_undecided(frame) => {
-                    let page = self
-                        .memory
-                        .frames()
-                        .page(frame)
-                        .expect("a leaving frame has a page");
-                    self.remove_page(machine, page);
-                }
-                Setback::Gone => {}
+            self.absorb_setback(machine, frame, setback);
+        }
+    }
+
+    /// Takes in that the machine could not unmap `frame`, or found it gone.
+    pub(crate) fn absorb_setback(
+        &mut self,
+        machine: &mut dyn Machine,
+        frame: FrameId,
+        setback: Setback,
+    ) {
+        let state = self.memory.frames().state(frame);
+        match setback {
+            Setback::Busy if state == State::Leaving && self.is_undecided(frame) => {
+                self.counters.busy += 1;
+                self.pin(frame);
             }
+            Setback::Later if state == State::Leaving && self.is_undecided(frame) => {
+                self.counters.busy += 1;
+                self.is_halted = true;
+                self.keep(frame);
+            }
+            Setback::Busy if self.pins.contains(frame) => self.note_pinned(machine, frame),
+            Setback::Later if self.pins.contains(frame) => self.put_off_pinned(frame),
+            Setback::Busy | Setback::Later => {
+                if state == State::Resident {
+                    self.memory.frames_mut().set_deactivated(frame, false);
+                }
+            }
+            Setback::Gone if state == State::Resident => {
+                let page = self
+                    .memory
+                    .frames()
+                    .page(frame)
+                    .expect("a resident frame has a page");
+                self.remove_page(machine, page);
+            }
+            Setback::Gone if state == State::Leaving && self.is_undecided(frame) => {
+                let page = self
+                    .memory
+                    .frames()
+                    .page(frame)
+                    .expect("a leaving frame has a page");
+                self.remove_page(machine, page);
+            }
+            Setback::Gone => {}
         }
     }
 

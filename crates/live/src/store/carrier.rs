@@ -1,9 +1,17 @@
 //! The carrier of the bytes of transfers.
 
+use std::os::fd::AsRawFd;
+
+use tidemark_core::id::PagerId;
+use tidemark_core::pager::Direction;
+
 use super::{Means, Part, SwapStore, UNDER_WAY_MAX, WORKERS};
-use crate::sys::Errno;
-use crate::sys::ring::{Completion, Ring};
+use crate::sys::ring::{Buffers, Completion, Ring};
 use crate::sys::workers::{AtOnce, Workers};
+use crate::sys::{Errno, PAGE};
+
+/// The least that disks write whole.
+const BLOCK: usize = 512;
 
 /// The means in use.
 pub(super) enum Carrier {
@@ -79,6 +87,23 @@ impl SwapStore {
         is_news
     }
 
+    /// Ends the process in the midst of a write, as the end of the power might, for tests: blocks
+    /// before the middle are written, to the midst of a page.
+    pub(super) fn cut_short(&self, (file, offset): (Option<PagerId>, u64), buffers: &Buffers) -> ! {
+        let file = match file {
+            Some(file) => self.files.get(file).fitting(Direction::Store, offset),
+            None => &self.file,
+        };
+        let bytes = buffers.bytes() / 2 / PAGE * PAGE + 3 * BLOCK;
+        if let Ok(mut carrier) = AtOnce::new()
+            && bytes < buffers.bytes()
+        {
+            let written = buffers.shortened(bytes);
+            carrier.push(Direction::Store, file.as_raw_fd(), offset, &written, 0);
+        }
+        std::process::abort();
+    }
+
     /// The next part to be sent on its way. Writes may be left to others.
     pub(super) fn next_part(&mut self) -> Option<Part> {
         let fetch = self.fetches.pop_front();
@@ -86,6 +111,26 @@ impl SwapStore {
             true => None,
             false => self.stores.pop_front(),
         })
+    }
+}
+
+impl Part {
+    pub(super) fn tag(self) -> u64 {
+        let [start, pages, tries] = [self.start, self.pages, self.tries].map(u64::from);
+        tries << 48 | u64::from(self.transfer) << 16 | start << 8 | pages
+    }
+
+    pub(super) fn from_tag(tag: u64) -> Part {
+        Part {
+            transfer: (tag >> 16) as u32,
+            start: (tag >> 8) as u8,
+            pages: tag as u8,
+            tries: (tag >> 48) as u8,
+        }
+    }
+
+    pub(super) fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.pages as usize
     }
 }
 

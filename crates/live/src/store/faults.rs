@@ -8,6 +8,8 @@ pub struct FaultPlan {
     rules: Vec<Rule>,
     reads: u64,
     writes: u64,
+    /// The number of writes that were about to begin.
+    begun: u64,
 }
 
 /// One entry of a plan.
@@ -18,6 +20,8 @@ enum Rule {
     Flip(u64),
     /// All writes from this one on: a full disk.
     WritesFrom(u64),
+    /// The process ends in the midst of this write.
+    Cut(u64),
     /// This many first calls are refused for now: a kernel short of memory.
     Again(u64),
 }
@@ -38,8 +42,8 @@ pub enum Injected {
 impl FaultPlan {
     /// Reads a plan: `read:N`, `write:N` (the Nth call fails), `flip:N` (the Nth read has a bit
     /// turned over), `writes-from:N` (that call and all later ones fail), `again:N` (the first N
-    /// reads, and the first N writes, are refused for now); several with commas between. Answers
-    /// the entry it can't read, if any.
+    /// reads, and the first N writes, are refused for now), `cut:N` (the process ends in the midst
+    /// of the Nth write); several with commas between. Answers the entry it can't read, if any.
     pub fn parse(text: &str) -> Result<FaultPlan, &str> {
         let entries = text.split(',').filter(|entry| !entry.is_empty());
         let rules = entries.map(|entry| Rule::parse(entry).ok_or(entry));
@@ -47,7 +51,14 @@ impl FaultPlan {
             rules: rules.collect::<Result<_, _>>()?,
             reads: 0,
             writes: 0,
+            begun: 0,
         })
+    }
+
+    /// Counts a write that is about to begin. Returns true if the process ends in its midst.
+    pub fn cuts_next_write(&mut self) -> bool {
+        self.begun += 1;
+        self.rules.contains(&Rule::Cut(self.begun))
     }
 
     /// Counts a finished call, and returns the fault to inject.
@@ -70,7 +81,7 @@ impl FaultPlan {
                 Rule::Flip(at) if at == read => return Injected::Flip,
                 Rule::Again(count) if read.max(write) <= count => return Injected::Refusal,
                 Rule::Read(_) | Rule::Write(_) | Rule::WritesFrom(_) | Rule::Flip(_) => {}
-                Rule::Again(_) => {}
+                Rule::Again(_) | Rule::Cut(_) => {}
             }
         }
         Injected::Nothing
@@ -86,6 +97,7 @@ impl Rule {
             "write" => Some(Rule::Write(at)),
             "flip" => Some(Rule::Flip(at)),
             "writes-from" => Some(Rule::WritesFrom(at)),
+            "cut" => Some(Rule::Cut(at)),
             "again" => Some(Rule::Again(at)),
             _ => None,
         }
@@ -104,6 +116,12 @@ mod tests {
         assert_eq!(reads, [nothing, error, flip, nothing]);
         let writes: Vec<_> = (0..4).map(|_| plan.next(Direction::Store)).collect();
         assert_eq!(writes, [nothing, nothing, error, error]);
+    }
+
+    #[test]
+    fn a_plan_cuts_the_write_that_it_names() {
+        let mut plan = FaultPlan::parse("cut:2").unwrap();
+        assert!(!plan.cuts_next_write() && plan.cuts_next_write() && !plan.cuts_next_write());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Files of the program whose pages are read on demand.
+//! Files of the program whose pages are read on demand, and written when they are modified.
 //!
 //! They have the ring, the workers and the limits of the swap store, and are read straight into the
 //! pool as slots are. A page is named by its number in its file. What is read was never stored
@@ -7,29 +7,37 @@
 //!
 //! # Invariants
 //! 1. A file stays open until the last transfer from it is over, even if it was closed.
-//! 2. A page that the file is too short for is a failure, and never zeros.
+//! 2. A page that the file is too short for is a failure, and never zeros. It is not written: that
+//!    would make the file longer again.
+//! 3. A write has one page after the other of the file, each as a whole. The last page, of which
+//!    the file may have a part, is written by itself: what bypasses the page cache comes in blocks.
 
-use std::os::fd::OwnedFd;
+use std::collections::BTreeSet;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 
 use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, SlotId, Ticket};
 use tidemark_core::pager::Direction;
 
-use super::{Cause, SwapStore, Transfer, Work, offset_of};
+use super::{Cause, Part, SwapStore, Transfer, Work, offset_of};
 use crate::machine::LiveMachine;
 use crate::sys::memory::Mapping;
+use crate::sys::ring::Buffers;
 use crate::sys::{Errno, PAGE};
 
 /// No file has a page of this number or of one beyond.
 pub const PAGES_MAX: u64 = u32::MAX as u64;
 
-/// A file to read pages from.
+/// A file to read pages from, and to write them to.
 #[derive(Debug)]
 pub struct Source {
-    /// The file, as [`open`] has opened it.
+    /// The file, as [`open`] or [`open_to_write`] has opened it.
     pub file: OwnedFd,
+    /// The same by way of the page cache, if pages are written.
+    pub cached: Option<Arc<Locked>>,
     /// The size that it must have, in bytes. What lies beyond on the last page reads as zeros.
     pub bytes: u64,
     /// True if its owner writes to none of its pages.
@@ -41,8 +49,29 @@ pub struct Source {
 pub enum Unsuitable {
     /// It is a folder, a pipe or a device.
     Kind,
+    /// Another, here or in another process, writes to it or has locked it.
+    InUse,
     /// The kernel's error.
     Call(Errno),
+}
+
+/// A file that is opened to be written to.
+#[derive(Debug)]
+pub struct Writable {
+    /// The file, past the host's page cache where its file system can.
+    pub file: OwnedFd,
+    /// The same by way of the page cache.
+    pub cached: Arc<Locked>,
+    /// The size of the file in bytes.
+    pub bytes: u64,
+}
+
+/// A file that is locked as long as this is there. The lock ends with it also while a child that
+/// another thread forks has the file open, and not when such a child lets go of it.
+#[derive(Debug)]
+pub struct Locked {
+    file: OwnedFd,
+    process: u32,
 }
 
 /// The files that are open, by the number of their pager.
@@ -53,6 +82,8 @@ struct Open {
     source: Source,
     /// The number of transfers that are not over.
     transfers: u32,
+    /// Those of them that write.
+    writes: BTreeSet<Ticket>,
     is_closed: bool,
 }
 
@@ -74,6 +105,83 @@ pub fn open(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
     Ok((file, found.st_size as u64))
 }
 
+/// Opens a file to read and to write pages of it, and locks it (`flock`) against others that do.
+/// One that `is_new` is made, or emptied. One that has less than `bytes` bytes is made so long,
+/// with blocks for what is added where its file system can, so that a page that leaves memory finds
+/// room.
+pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, Unsuitable> {
+    let call = Unsuitable::Call;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let (flags, mode) = match is_new {
+        true => (flags | OFlags::CREATE, Mode::from_raw_mode(0o666)),
+        false => (flags, Mode::empty()),
+    };
+    let cached = rustix::fs::open(path, flags, mode).map_err(call)?;
+    let found = rustix::fs::fstat(&cached).map_err(call)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Err(Unsuitable::Kind);
+    }
+    // Some file systems know no locks, and say so.
+    let locked = rustix::fs::flock(&cached, FlockOperation::NonBlockingLockExclusive);
+    if locked == Err(Errno::WOULDBLOCK) {
+        return Err(Unsuitable::InUse);
+    }
+    let cached = Locked {
+        file: cached,
+        process: std::process::id(),
+    };
+    let mut size = found.st_size as u64;
+    if is_new {
+        rustix::fs::ftruncate(&cached.file, 0).map_err(call)?;
+        size = 0;
+    }
+    if size < bytes {
+        lengthen(&cached.file, size, bytes).map_err(call)?;
+        size = bytes;
+    }
+    rustix::fs::fcntl_setfl(&cached.file, OFlags::empty()).map_err(call)?;
+    // By its number, as another file may have the path by now.
+    let again = format!("/proc/self/fd/{}", cached.file.as_raw_fd());
+    let direct = OFlags::RDWR | OFlags::CLOEXEC | OFlags::DIRECT;
+    let file = match rustix::fs::open(again, direct, Mode::empty()) {
+        Ok(file) if can_read(&file) => file,
+        Ok(_) | Err(_) => rustix::io::fcntl_dupfd_cloexec(&cached.file, 0).map_err(call)?,
+    };
+    Ok(Writable {
+        file,
+        cached: Arc::new(cached),
+        bytes: size,
+    })
+}
+
+impl Locked {
+    /// Ends the lock, if this is the process that has taken it.
+    pub fn unlock(&self) {
+        if self.process == std::process::id() {
+            // It fails where there are no locks.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
+
+    /// Waits until all that was written to the file is on its disk.
+    pub fn synchronize(&self) -> Result<(), Errno> {
+        rustix::fs::fdatasync(&self.file)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.unlock();
+    }
+}
+
+fn lengthen(file: &OwnedFd, size: u64, bytes: u64) -> Result<(), Errno> {
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), size, bytes - size) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => rustix::fs::ftruncate(file, bytes),
+        other => other,
+    }
+}
+
 /// Returns true if pages of `file` can be read as it is: some file systems refuse what bypasses
 /// the page cache only then.
 fn can_read(file: &OwnedFd) -> bool {
@@ -90,6 +198,7 @@ impl SwapStore {
         let opened = Some(Open {
             source,
             transfers: 0,
+            writes: BTreeSet::new(),
             is_closed: false,
         });
         let files = &mut self.files.0;
@@ -112,6 +221,12 @@ impl SwapStore {
     pub fn size_of_file(&self, file: PagerId) -> Result<u64, Errno> {
         let found = rustix::fs::fstat(&self.files.get(file).file)?;
         Ok(found.st_size as u64)
+    }
+
+    /// The first and the last of the writes of a file that are not over.
+    pub fn writes_of(&self, file: PagerId) -> Option<(Ticket, Ticket)> {
+        let writes = &self.files.find(file).writes;
+        Some((*writes.first()?, *writes.last()?))
     }
 
     /// Starts to read as many pages of a file as there are `frames`, from its page `first` on. It
@@ -140,8 +255,66 @@ impl SwapStore {
         }
     }
 
-    /// Ends a transfer from a file, which has brought what was asked for unless it has failed.
-    pub(super) fn finish_read(
+    /// Starts to write as many pages of a file as there are `frames`, from its page `first` on,
+    /// likewise. Where the file has been cut meanwhile nothing is written, and it fails as short
+    /// from the first page on that is not there any more.
+    pub fn start_write(
+        &mut self,
+        ticket: Ticket,
+        (file, first): (PagerId, u64),
+        frames: &[FrameId],
+        machine: &mut LiveMachine,
+    ) {
+        let size = self.size_of_file(file).unwrap_or(u64::MAX);
+        let home = SlotId(first as u32);
+        let transfer = self.add_transfer(ticket, Direction::Store, home, frames);
+        self.transfers[transfer as usize].work = Work::File(file);
+        let opened = self.files.get_mut(file);
+        opened.transfers += 1;
+        opened.writes.insert(ticket);
+        for frame in frames {
+            let sum = machine.sum(*frame);
+            machine.set_sum(*frame, sum);
+        }
+        machine.hold(frames);
+        let end = self.files.get(file).bytes;
+        let behind = offset_of(SlotId(home.0 + frames.len() as u32));
+        if size < end.min(behind) {
+            let cut = SlotId((size / PAGE_BYTES).max(first) as u32);
+            self.transfers[transfer as usize].failure = Some((cut, Cause::Short));
+            return self.finish(transfer, machine);
+        }
+        let whole = match end < behind {
+            true => frames.len() - 1,
+            false => frames.len(),
+        };
+        if whole > 0 {
+            self.queue(transfer, 0, whole);
+        }
+        if whole < frames.len() {
+            self.queue(transfer, whole, 1);
+        }
+    }
+
+    /// The memory of a part of a transfer with a file: no more is written than the file has.
+    pub(super) fn buffers_of_file(
+        &self,
+        transfer: &Transfer,
+        part: Part,
+        machine: &LiveMachine,
+    ) -> Buffers {
+        let buffers = Buffers::of_frames(machine.pool(), &transfer.frames[part.range()]);
+        match transfer.direction {
+            Direction::Fetch => buffers,
+            Direction::Store => {
+                let start = transfer.slot(part.start);
+                buffers.shortened(self.files.bytes_due(transfer.work, start, part.pages))
+            }
+        }
+    }
+
+    /// Ends a transfer with a file, which has moved what was asked for unless it has failed.
+    pub(super) fn finish_file(
         &mut self,
         file: PagerId,
         transfer: &Transfer,
@@ -149,7 +322,16 @@ impl SwapStore {
     ) {
         let opened = self.files.get_mut(file);
         opened.transfers -= 1;
-        let (is_constant, end) = (opened.source.is_constant, opened.source.bytes);
+        opened.writes.remove(&transfer.ticket);
+        if transfer.direction == Direction::Fetch {
+            self.finish_read(file, transfer, machine);
+        }
+        self.files.close_unused(file);
+    }
+
+    fn finish_read(&mut self, file: PagerId, transfer: &Transfer, machine: &mut LiveMachine) {
+        let source = self.files.get(file);
+        let (is_constant, end) = (source.is_constant, source.bytes);
         let frames = &transfer.frames[..transfer.pages as usize];
         for (page, frame) in (0..).zip(frames) {
             if transfer.failure.is_some() {
@@ -166,12 +348,23 @@ impl SwapStore {
                 machine.set_sum(*frame, sum);
             }
         }
-        self.files.close_unused(file);
+    }
+}
+
+impl Source {
+    /// The descriptor for a transfer at `offset`: the page of which the file has a part is written
+    /// by way of the page cache.
+    pub(super) fn fitting(&self, direction: Direction, offset: u64) -> &OwnedFd {
+        let is_partial = self.bytes.saturating_sub(offset) < PAGE_BYTES;
+        match (&self.cached, direction) {
+            (Some(cached), Direction::Store) if is_partial => &cached.file,
+            (Some(_) | None, _) => &self.file,
+        }
     }
 }
 
 impl Work {
-    /// The file that is read, if it is not the swap file.
+    /// The file that is read or written, if it is not the swap file.
     pub(super) fn file(self) -> Option<PagerId> {
         match self {
             Work::File(file) => Some(file),
@@ -194,12 +387,12 @@ impl Files {
 
     fn find(&self, file: PagerId) -> &Open {
         let found = self.0[file.0 as usize].as_ref();
-        found.expect("a file that is read is open")
+        found.expect("a file in use is open")
     }
 
     fn get_mut(&mut self, file: PagerId) -> &mut Open {
         let found = self.0[file.0 as usize].as_mut();
-        found.expect("a file that is read is open")
+        found.expect("a file in use is open")
     }
 
     fn close_unused(&mut self, file: PagerId) {

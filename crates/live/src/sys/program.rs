@@ -269,6 +269,13 @@ fn number_of(process: Pid) -> u32 {
     process.as_raw_nonzero().get().unsigned_abs()
 }
 
+/// Has `run` called when the program ends by returning from `main` or by `exit`. Answers whether it
+/// will be.
+pub fn call_at_exit(run: extern "C" fn()) -> bool {
+    // SAFETY: the function may be called by any thread, and takes nothing.
+    unsafe { libc::atexit(run) == 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -73,6 +73,26 @@ impl Buffers {
         Buffers { list, count }
     }
 
+    /// Their size together.
+    pub fn bytes(&self) -> usize {
+        let sizes = self.as_slice().iter().map(|buffer| buffer.iov_len);
+        sizes.sum::<u64>() as usize
+    }
+
+    /// The first `bytes` of them.
+    pub fn shortened(mut self, bytes: usize) -> Buffers {
+        let (mut left, mut count) = (bytes, 0);
+        while left > 0 {
+            let buffer = &mut self.list[count];
+            buffer.iov_len = buffer.iov_len.min(left as _);
+            left -= buffer.iov_len as usize;
+            count += 1;
+        }
+        assert!(count as u32 <= self.count);
+        self.count = count as u32;
+        self
+    }
+
     /// A part of a mapping: `bytes` from `offset` on.
     pub fn of_mapping(mapping: &Mapping, offset: usize, bytes: usize) -> Buffers {
         assert!(bytes > 0 && offset + bytes <= mapping.bytes());

@@ -3,3 +3,4 @@
 mod child;
 mod files;
 mod regions;
+mod written;

@@ -1,0 +1,213 @@
+//! The engine as a library for programs in C: memory regions larger than the memory they may use.
+//!
+//! The functions have the names and the arguments of `mmap` and its family, so that a program is
+//! ported by renaming. `include/tidemark_memory.h` is made of this file and of `types.rs` by a
+//! test: the comments of what is exported there are those that programmers in C read.
+//!
+//! # Invariants
+//! 1. No panic crosses the boundary: [`guard`] makes a status of it.
+//! 2. A handle is a number that a table knows, and is never followed as a pointer: one that is not
+//!    in use is an error.
+//! 3. The tables' locks are held to look up and to change, and not while an engine works.
+
+mod names;
+mod regions;
+mod status;
+mod types;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use tidemark_regions::Advice;
+
+use crate::names::Engines;
+use crate::regions::{Mapped, Regions, Request};
+use crate::status::{Trouble, guard, last_message, last_status};
+pub use crate::types::*;
+
+/// Makes an engine with `settings`, or with none (`NULL`), and puts its handle in `*engine`.
+/// Returns `TIDEMARK_OK` or why not.
+///
+/// # Safety
+/// Both point to what they say, or are null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tidemark_open(
+    settings: *const tidemark_settings,
+    engine: *mut *mut tidemark_engine,
+) -> c_int {
+    guard(|| {
+        if engine.is_null() {
+            return Err(Trouble::argument("`engine` is NULL; needs a place"));
+        }
+        // SAFETY: the caller's; it is not null.
+        let settings = (!settings.is_null()).then(|| unsafe { *settings });
+        // SAFETY: the texts are the caller's.
+        let builder = unsafe { names::builder(settings) }?;
+        let handle = Engines::add(builder.start()?);
+        // SAFETY: the caller's place, which is not null.
+        unsafe { engine.write(handle) };
+        Ok(())
+    })
+}
+
+/// Ends the use of a handle. The engine ends with the last of its regions. If it was in use, none
+/// is any more. Returns `TIDEMARK_OK` or why not.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_close(engine: *mut tidemark_engine) -> c_int {
+    guard(|| Engines::remove(engine))
+}
+
+/// Has `tidemark_mmap` use `engine`, in all threads. `NULL`: the default, which is made without
+/// settings when it is needed first. Returns `TIDEMARK_OK` or why not.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_use(engine: *mut tidemark_engine) -> c_int {
+    guard(|| Engines::choose(engine))
+}
+
+/// Maps memory of the engine in use, as `mmap` does. `flags`: `MAP_PRIVATE` and `MAP_ANONYMOUS` for
+/// zeros; `MAP_PRIVATE` for what the file `fd` has from `offset` on, to be modified without the
+/// file, or only read with the `prot` `PROT_READ`; `MAP_SHARED` to write it to the file. The file
+/// must be as long. `addr` is not heeded, and `MAP_FIXED` refused.
+/// Returns the address, or `TIDEMARK_MAP_FAILED` with `errno`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_mmap(
+    addr: *mut c_void,
+    length: usize,
+    prot: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    tidemark_mmap_in(std::ptr::null_mut(), addr, length, prot, flags, fd, offset)
+}
+
+/// The same of `engine`, or of the one in use (`NULL`).
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_mmap_in(
+    engine: *mut tidemark_engine,
+    addr: *mut c_void,
+    length: usize,
+    prot: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let _ = addr;
+    let mut address = usize::MAX;
+    let status = guard(|| {
+        let request = Request::new(length, (prot, flags), fd, offset)?;
+        address = Regions::add(Mapped::new(&Engines::find(engine)?, &request)?);
+        Ok(())
+    });
+    match status {
+        TIDEMARK_OK => address as *mut c_void,
+        _ => usize::MAX as *mut c_void,
+    }
+}
+
+/// Ends a region, as `munmap` does: the whole of it, by the address and the length that it has.
+/// What is modified of a file is written. Returns 0, or -1 with `errno`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_munmap(addr: *mut c_void, length: usize) -> c_int {
+    as_mmap_does(guard(|| Regions::remove(addr as usize, length)))
+}
+
+/// Says how a part of a region will be used, as `madvise` does: `MADV_NORMAL`, `MADV_SEQUENTIAL`
+/// and `MADV_RANDOM`; `MADV_WILLNEED` begins to read; `MADV_DONTNEED` makes whole pages of private
+/// memory what they were at first. Returns 0, or -1 with `errno`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_advise(addr: *mut c_void, length: usize, advice: c_int) -> c_int {
+    as_mmap_does(guard(|| {
+        let (mapped, range) = Regions::find(addr as usize, length)?;
+        match advice {
+            libc::MADV_NORMAL => mapped.region(|it| it.advise(range, Advice::Normal)),
+            libc::MADV_SEQUENTIAL => mapped.region(|it| it.advise(range, Advice::Sequential)),
+            libc::MADV_RANDOM => mapped.region(|it| it.advise(range, Advice::Random)),
+            libc::MADV_WILLNEED => mapped.region(|it| it.prefetch(range)),
+            libc::MADV_DONTNEED => mapped.discard(range),
+            _ => {
+                return Err(Trouble::argument(format!(
+                    "`advice` is {advice}; needs MADV_NORMAL, MADV_SEQUENTIAL, MADV_RANDOM, \
+                     MADV_WILLNEED or MADV_DONTNEED"
+                )));
+            }
+        }
+        .map_err(Trouble::from)
+    }))
+}
+
+/// Writes what is modified of a part of a shared region to its file, as `msync` does, and waits
+/// until it is on the disk. `flags` are those of `msync`; `MS_ASYNC` waits as well.
+/// Returns 0, or -1 with `errno`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_flush(addr: *mut c_void, length: usize, flags: c_int) -> c_int {
+    as_mmap_does(guard(|| {
+        if flags & !(libc::MS_ASYNC | libc::MS_SYNC) != 0 {
+            let message = format!("`flags` is {flags}; needs MS_SYNC or MS_ASYNC");
+            return Err(Trouble::argument(message));
+        }
+        let (mapped, range) = Regions::find(addr as usize, length)?;
+        Ok(mapped.flush(range)?)
+    }))
+}
+
+/// Counts what `engine`, or the one in use (`NULL`), has done. Returns `TIDEMARK_OK` or why not.
+///
+/// # Safety
+/// `statistics` points to one, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tidemark_count(
+    engine: *mut tidemark_engine,
+    statistics: *mut tidemark_statistics,
+) -> c_int {
+    guard(|| {
+        if statistics.is_null() {
+            return Err(Trouble::argument("`statistics` is NULL; needs a place"));
+        }
+        let counted = Engines::find(engine)?.statistics()?;
+        let counted = tidemark_statistics {
+            faults: counted.faults,
+            page_ins: counted.page_ins,
+            file_page_ins: counted.file_page_ins,
+            page_outs: counted.page_outs,
+            file_page_outs: counted.file_page_outs,
+            zero_fills: counted.zero_fills,
+            soft_faults: counted.soft_faults,
+            resident_bytes: counted.resident_bytes,
+            region_bytes: counted.region_bytes,
+        };
+        // SAFETY: the caller's place, which is not null.
+        unsafe { statistics.write(counted) };
+        Ok(())
+    })
+}
+
+/// Returns what the last call of this thread came to: `TIDEMARK_OK` or another of these.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_status() -> c_int {
+    last_status()
+}
+
+/// Returns a line that says why the last call of this thread failed, or an empty one. It stays
+/// until the thread's next call.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_message() -> *const c_char {
+    last_message()
+}
+
+/// Returns the version of the library, such as `0.1.0`.
+#[unsafe(no_mangle)]
+pub extern "C" fn tidemark_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => panic!("a version has no zero byte"),
+        };
+    VERSION.as_ptr()
+}
+
+fn as_mmap_does(status: c_int) -> c_int {
+    match status {
+        TIDEMARK_OK => 0,
+        _ => -1,
+    }
+}

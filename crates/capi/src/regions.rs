@@ -1,0 +1,229 @@
+//! Regions by their addresses, as the calls of C name them.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tidemark_regions::{Engine, Error, FileRegion, FileRegionMut, Region};
+
+use crate::status::Trouble;
+use crate::types::{TIDEMARK_ARGUMENT, TIDEMARK_FILE};
+
+const PAGE: usize = 4096;
+
+static REGIONS: Mutex<BTreeMap<usize, Arc<Mapped>>> = Mutex::new(BTreeMap::new());
+
+/// The regions that there are.
+pub(crate) struct Regions;
+
+/// A region, by what may be done to it.
+pub(crate) enum Mapped {
+    Own(Mutex<Region>),
+    Read(FileRegion),
+    Write(FileRegionMut),
+}
+
+/// The memory that a call asks for.
+pub(crate) struct Request {
+    bytes: u64,
+    kind: Kind,
+    offset: u64,
+}
+
+enum Kind {
+    Zeros,
+    Copy(PathBuf),
+    Read(PathBuf),
+    Write(PathBuf),
+}
+
+impl Request {
+    /// The arguments of `mmap`.
+    pub(crate) fn new(
+        length: usize,
+        (prot, flags): (c_int, c_int),
+        fd: c_int,
+        offset: i64,
+    ) -> Result<Request, Trouble> {
+        if length == 0 {
+            return Err(Trouble::argument("`length` is 0; needs 1"));
+        }
+        let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
+        if ![read, write].contains(&prot) {
+            let needs = "PROT_READ, or PROT_READ | PROT_WRITE";
+            return Err(Trouble::argument(format!(
+                "`prot` is {prot}; needs {needs}"
+            )));
+        }
+        let hints = libc::MAP_NORESERVE | libc::MAP_POPULATE | libc::MAP_NONBLOCK;
+        let kind = flags & !hints;
+        let bytes = length as u64;
+        if kind == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS {
+            return Ok(Request {
+                bytes,
+                kind: Kind::Zeros,
+                offset: 0,
+            });
+        }
+        let offset = u64::try_from(offset);
+        let offset =
+            offset.map_err(|_| Trouble::argument("`offset` is below 0; needs 0 or more"))?;
+        if !offset.is_multiple_of(PAGE as u64) {
+            let message = format!("`offset` is {offset}; needs a multiple of {PAGE}");
+            return Err(Trouble::argument(message));
+        }
+        let is_shared = match kind {
+            libc::MAP_PRIVATE => false,
+            libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => true,
+            _ => {
+                let needs = "MAP_PRIVATE or MAP_SHARED, with MAP_PRIVATE also MAP_ANONYMOUS";
+                let message = format!("`flags` is {flags:#x}; needs {needs}");
+                return Err(Trouble::argument(message));
+            }
+        };
+        let path = path_of(fd, is_shared && prot == write, offset + bytes)?;
+        let kind = match (prot == write, is_shared) {
+            (false, _) => Kind::Read(path),
+            (true, false) => Kind::Copy(path),
+            (true, true) => Kind::Write(path),
+        };
+        Ok(Request {
+            bytes,
+            kind,
+            offset,
+        })
+    }
+}
+
+/// The path of the open file `fd`, which must have `bytes` bytes, and be open for writing if
+/// `is_written`.
+fn path_of(fd: c_int, is_written: bool, bytes: u64) -> Result<PathBuf, Trouble> {
+    // SAFETY: it takes numbers alone.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    if flags < 0 {
+        let message = format!("`fd` is {fd}; needs an open file");
+        return Err(Trouble::new(TIDEMARK_ARGUMENT, message, libc::EBADF));
+    }
+    let access = flags & libc::O_ACCMODE;
+    if access == libc::O_WRONLY || (is_written && access != libc::O_RDWR) {
+        let needs = if is_written { "read and write" } else { "read" };
+        let message = format!("`fd` {fd} is open otherwise; needs one that is open to {needs}");
+        return Err(Trouble::new(TIDEMARK_ARGUMENT, message, libc::EACCES));
+    }
+    let path = PathBuf::from(format!("/proc/self/fd/{fd}"));
+    // `mmap` makes no file longer, and a region has no pages behind its end.
+    let size = fs::metadata(&path).map_or(0, |found| found.size());
+    if is_written && size < bytes {
+        let path = fs::read_link(&path).unwrap_or(path);
+        let message = format!(
+            "`{}` has {size} bytes; needs {bytes}: make it longer by `ftruncate`",
+            path.display()
+        );
+        return Err(Trouble::new(TIDEMARK_FILE, message, libc::EINVAL));
+    }
+    Ok(path)
+}
+
+impl Mapped {
+    /// Maps what is asked for.
+    pub(crate) fn new(engine: &Engine, request: &Request) -> Result<Mapped, Error> {
+        let (offset, bytes) = (request.offset, Some(request.bytes));
+        match &request.kind {
+            Kind::Zeros => {
+                let region = engine.zeros(request.bytes)?;
+                Ok(Mapped::Own(Mutex::new(region)))
+            }
+            Kind::Copy(path) => {
+                let region = engine.copy_file(path, offset, bytes)?;
+                Ok(Mapped::Own(Mutex::new(region)))
+            }
+            Kind::Read(path) => engine.read_file(path, offset, bytes).map(Mapped::Read),
+            Kind::Write(path) => engine.write_file(path, offset, bytes).map(Mapped::Write),
+        }
+    }
+
+    /// Has something done with the region.
+    pub(crate) fn region<T>(&self, work: impl FnOnce(&Region) -> T) -> T {
+        match self {
+            Mapped::Own(region) => work(&lock(region)),
+            Mapped::Read(region) => work(region),
+            Mapped::Write(region) => work(region),
+        }
+    }
+
+    /// Makes whole pages of private memory what they were at first. What is a file's stays.
+    pub(crate) fn discard(&self, range: Range<usize>) -> Result<(), Error> {
+        match self {
+            Mapped::Own(region) => lock(region).clear_pages(range),
+            Mapped::Read(_) | Mapped::Write(_) => Ok(()),
+        }
+    }
+
+    /// Writes what is modified, if that goes to a file.
+    pub(crate) fn flush(&self, range: Range<usize>) -> Result<(), Error> {
+        match self {
+            Mapped::Own(_) | Mapped::Read(_) => Ok(()),
+            Mapped::Write(region) => region.flush(range),
+        }
+    }
+}
+
+impl Regions {
+    /// Adds a region, and answers its address.
+    pub(crate) fn add(mapped: Mapped) -> usize {
+        let address = mapped.region(Region::address);
+        lock(&REGIONS).insert(address, Arc::new(mapped));
+        address
+    }
+
+    /// Ends the region that has this address and this length.
+    pub(crate) fn remove(address: usize, bytes: usize) -> Result<(), Trouble> {
+        let removed = {
+            let mut regions = lock(&REGIONS);
+            let found = regions.get(&address).ok_or_else(|| unknown(address))?;
+            let has = found.region(|region| region.len());
+            if has.next_multiple_of(PAGE) != bytes.checked_next_multiple_of(PAGE).unwrap_or(0) {
+                return Err(Trouble::argument(format!(
+                    "`length` is {bytes}; needs {has}: a region is unmapped as a whole"
+                )));
+            }
+            regions.remove(&address)
+        };
+        // What is modified is written without the lock.
+        drop(removed);
+        Ok(())
+    }
+
+    /// The region with all of these bytes, and where they are in it.
+    pub(crate) fn find(
+        address: usize,
+        bytes: usize,
+    ) -> Result<(Arc<Mapped>, Range<usize>), Trouble> {
+        let regions = lock(&REGIONS);
+        let found = regions.range(..=address).next_back();
+        let (start, mapped) = found.ok_or_else(|| unknown(address))?;
+        let (first, has) = (address - start, mapped.region(|region| region.len()));
+        if first >= has.next_multiple_of(PAGE) {
+            return Err(unknown(address));
+        }
+        let first = first.min(has);
+        let end = first.saturating_add(bytes);
+        // A length may be that of whole pages.
+        let is_within = end <= has.next_multiple_of(PAGE);
+        let end = if is_within { end.min(has) } else { end };
+        Ok((Arc::clone(mapped), first..end))
+    }
+}
+
+fn unknown(address: usize) -> Trouble {
+    let message = format!("`addr` is {address:#x}; needs an address of `tidemark_mmap`");
+    Trouble::argument(message)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

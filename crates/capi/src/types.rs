@@ -1,0 +1,71 @@
+//! The statuses and the structures of the header.
+
+use std::ffi::{c_char, c_int};
+
+/// All is well.
+pub const TIDEMARK_OK: c_int = 0;
+/// An argument can't be; the message names it.
+pub const TIDEMARK_ARGUMENT: c_int = 1;
+/// The system refuses what an engine needs: `tidemark doctor` says how to permit it.
+pub const TIDEMARK_SYSTEM: c_int = 2;
+/// There is no room for that in memory and swap file.
+pub const TIDEMARK_NO_ROOM: c_int = 3;
+/// A file can't be opened, is none, or is too short.
+pub const TIDEMARK_FILE: c_int = 4;
+/// A file is being written to by another region or process.
+pub const TIDEMARK_FILE_IN_USE: c_int = 5;
+/// A file can't be written; what is modified stays in memory.
+pub const TIDEMARK_FILE_WRITE: c_int = 6;
+/// A file was cut, and what was modified beyond is lost.
+pub const TIDEMARK_FILE_CUT: c_int = 7;
+/// A forked child has no engine and no regions of its parent.
+pub const TIDEMARK_FORKED: c_int = 8;
+/// A fault of this library; please report it.
+pub const TIDEMARK_BUG: c_int = 9;
+
+/// An engine: a limit of memory, a policy, a swap file. Known by its handle alone.
+#[allow(non_camel_case_types)]
+pub struct tidemark_engine {
+    _nothing: [u8; 0],
+}
+
+/// The settings of an engine. Zero in place of a number and `NULL` in place of a text are those of
+/// `tidemark_open` without settings.
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct tidemark_settings {
+    /// The most memory, in bytes, that all regions have together; 64 MiB.
+    pub memory: u64,
+    /// The policy by which pages leave: a name that `tidemark policies` lists; `tidemark`.
+    pub policy: *const c_char,
+    /// The folder in which the swap file is made, without a name; `/var/tmp`.
+    pub swap_folder: *const c_char,
+    /// The size of the swap file, in bytes; 4 GiB.
+    pub swap_size: u64,
+}
+
+/// The counts of an engine's work so far, in pages of 4 KiB unless the name says bytes.
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct tidemark_statistics {
+    /// Faults that were served.
+    pub faults: u64,
+    /// Read from the swap file and from other files, those read ahead included.
+    pub page_ins: u64,
+    /// Those of them that are of other files than the swap file.
+    pub file_page_ins: u64,
+    /// Written to the swap file and to other files.
+    pub page_outs: u64,
+    /// Those of them that are of other files than the swap file.
+    pub file_page_outs: u64,
+    /// Filled with zeros at the first touch, those filled ahead included.
+    pub zero_fills: u64,
+    /// Faults on pages that were resident and unmapped, to see whether they are used.
+    pub soft_faults: u64,
+    /// Bytes that are resident now.
+    pub resident_bytes: u64,
+    /// Bytes of all regions.
+    pub region_bytes: u64,
+}
