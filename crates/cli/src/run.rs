@@ -57,6 +57,18 @@ pub struct Arguments {
     /// to the swap file, or to one of the two alone [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
+    /// Manage mapped files, too: private mappings and shared ones that are only read, of files whose
+    /// absolute paths match GLOB (`*` stands for anything, `/` included) or of all. The program then
+    /// does not see what others write to them meanwhile; each process has its own pages of them, and
+    /// what the page cache has of them is there twice. What can't be kept right is left alone, and
+    /// counted
+    #[arg(
+        long,
+        value_name = "GLOB",
+        num_args = 0..=1,
+        conflicts_with_all = ["in_thread"]
+    )]
+    files: Option<Option<OsString>>,
     /// The load control, which suspends some of several processes when they don't fit in memory
     /// together: none, working-set, medium-term, vms-swapper or task-swapper [default: working-set;
     /// in thread and in step: none]

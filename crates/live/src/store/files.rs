@@ -9,7 +9,8 @@
 //! 1. A file stays open until the last transfer from it is over, whoever has closed it.
 //! 2. A page that the file is too short for is a failure, and never zeros.
 
-use std::os::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -17,7 +18,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, SlotId, Ticket};
 use tidemark_core::pager::Direction;
 
-use super::{Cause, SwapStore, Transfer, Work, offset_of};
+use super::{Cause, Failure, SwapStore, Transfer, Work, offset_of};
 use crate::machine::LiveMachine;
 use crate::sys::memory::Mapping;
 use crate::sys::{Errno, PAGE};
@@ -112,6 +113,36 @@ impl SwapStore {
     pub fn size_of_file(&self, file: PagerId) -> Result<u64, Errno> {
         let found = rustix::fs::fstat(&self.files.get(file).file)?;
         Ok(found.st_size as u64)
+    }
+
+    /// Has a file end elsewhere from now on: so many bytes of it are there.
+    pub fn set_size_of_file(&mut self, file: PagerId, bytes: u64) {
+        self.files.get_mut(file).source.bytes = bytes;
+    }
+
+    /// Takes the last reading of a file that failed, and forgets those before it.
+    pub fn take_failure_of(&mut self, file: PagerId) -> Option<Failure> {
+        let failures = std::mem::take(&mut self.failures);
+        let (of_file, others) = failures
+            .into_iter()
+            .partition::<VecDeque<Failure>, _>(|failure| failure.file == Some(file));
+        self.failures = others;
+        of_file.back().copied()
+    }
+
+    /// Opens every file anew in a forked child, where the old descriptors mean nothing. `reopen` is
+    /// given the pager and the number that the file has in its parent's engine.
+    pub fn reopen_files(
+        &mut self,
+        mut reopen: impl FnMut(PagerId, RawFd) -> Result<OwnedFd, Errno>,
+    ) -> Result<(), (PagerId, Errno)> {
+        for (number, opened) in (0..).zip(&mut self.files.0) {
+            let Some(opened) = opened else { continue };
+            let (pager, old) = (PagerId(number), &mut opened.source.file);
+            let file = reopen(pager, old.as_raw_fd()).map_err(|error| (pager, error))?;
+            std::mem::forget(std::mem::replace(old, file));
+        }
+        Ok(())
     }
 
     /// Starts to read as many pages of a file as there are `frames`, from its page `first` on. It
