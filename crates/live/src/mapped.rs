@@ -27,8 +27,8 @@ pub struct Part {
     pub first: u64,
     /// True if the program shares its mapping, which it can't write to.
     pub is_shared: bool,
-    /// True if the program may write to its mapping.
-    pub is_writable: bool,
+    /// True if the program may only read, in a mapping that is writable to the kernel.
+    pub is_closed: bool,
 }
 
 impl Part {
@@ -198,7 +198,7 @@ mod tests {
             pager: PagerId(3),
             first,
             is_shared: true,
-            is_writable: false,
+            is_closed: true,
         }
     }
 

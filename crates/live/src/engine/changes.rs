@@ -308,6 +308,7 @@ impl Engine {
         let blank = self.pick_up_neighbours(from, to, bytes);
         let wiped = self.wiped_parts(from, from + bytes);
         self.forget_wiped(from, from + bytes);
+        self.machine.forget_closed(from, from + bytes);
         let files = self.mapped.take(from, from + bytes).into_iter();
         let files = files.map(|part| Part {
             start: part.start - from + to,
@@ -357,6 +358,9 @@ impl Engine {
             self.wiped.insert(to + start, to + end);
         }
         for part in late.files {
+            if part.is_closed {
+                self.machine.note_closed(part.start, part.end);
+            }
             self.mapped.put(part);
         }
         if let Some(sampling) = &mut self.sampling {

@@ -167,6 +167,9 @@ impl Engine {
 
     pub(super) fn serve(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
+        if arrival.is_write && self.machine.is_closed(arrival.address) {
+            return self.refuse_write(arrival);
+        }
         let frame = self.vm.frame_at(self.space, at);
         if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
             self.serve_mapped(arrival);

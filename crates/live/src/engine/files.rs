@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::OFlags;
 use tidemark_core::fault::Fault;
 use tidemark_core::id::{PAGE_BYTES, PagerId, VirtPage};
-use tidemark_core::machine::Rights;
+use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::memory::address_space::Advice;
 
 use super::faults::Arrival;
@@ -153,7 +153,7 @@ impl Engine {
         };
         file_maps::replace(native).map_err(|_| Passed::Refused)?;
         let (at, pages) = (page_of(start), pages_in(start, end));
-        if self.machine.register(at, pages) != Ok(pages) {
+        if self.machine.register_closable(at, pages) != Ok(pages) {
             // It can fail only after the rest has, or where the mapping is gone.
             let _ = self.machine.unregister(at, pages);
             let _ = file_maps::restore(native, file);
@@ -172,8 +172,12 @@ impl Engine {
             pager,
             first: made.first.into(),
             is_shared,
-            is_writable,
+            is_closed: !is_writable,
         };
+        if part.is_closed {
+            // There are no pages yet that it could fail to protect.
+            let _ = self.machine.close(start, end);
+        }
         let known = MappedFile {
             path: facts.path.clone(),
             identity: facts.identity,
@@ -206,6 +210,7 @@ impl Engine {
         if self.mapped.is_empty() {
             return;
         }
+        self.machine.forget_closed(start, end);
         for part in self.mapped.take(start, end) {
             if self.mapped.remove_unused(part.pager) {
                 self.store.close_file(part.pager);
@@ -276,6 +281,7 @@ impl Engine {
             // More of its last page is the file's now.
             if last < start && !self.is_modified(page_of(last)) {
                 let at = page_of(last);
+                self.take_away(at, 1);
                 self.vm.discard(&mut self.machine, self.space, at, 1);
             }
             let rest = Part {
@@ -338,6 +344,7 @@ impl Engine {
             let start = part.address_of(size.div_ceil(PAGE_BYTES));
             if start < part.end {
                 let (at, pages) = (page_of(start), pages_in(start, part.end));
+                self.take_away(at, pages);
                 self.vm.unmap(&mut self.machine, self.space, at, pages);
             }
         }
@@ -347,6 +354,16 @@ impl Engine {
             self.setup.name,
             pid()
         ));
+    }
+
+    /// Moves the pages of a range out of the program, as far as they can be moved.
+    fn take_away(&mut self, at: VirtPage, pages: u64) {
+        for page in (0..pages).map(|page| at.plus(page)) {
+            if let Some(frame) = self.vm.frame_at(self.space, page) {
+                self.machine.leave(self.space, page, frame);
+            }
+        }
+        self.machine.settle();
     }
 
     /// Follows advice about a range. Answers as [`Ask::AdviseFile`](crate::requests::Ask) says.
@@ -423,33 +440,39 @@ impl Engine {
     }
 
     /// Changes the program's rights to a part of a file. Memory that the program may only read is
-    /// writable to the kernel, so that pages can be moved there; it becomes what the program says
-    /// only when that changes.
+    /// writable to the kernel, so that pages can be moved there, and closed by other means.
     fn protect_part(&mut self, part: Part, rights: u32) -> Result<(), Errno> {
         if part.is_shared && rights & WRITE != 0 {
-            let path = self.mapped.file(part.pager).path.display();
-            say(&format!(
-                "{} ({}): `{path}` is managed, and can't be made writable where it is shared; \
-                 the program is refused that",
-                self.setup.name,
-                pid()
-            ));
+            // It was opened for reading only, or it would not be managed.
             return Err(Errno::ACCESS);
         }
-        let is_writable = rights & WRITE != 0;
-        let is_plain = rights & EXECUTE == 0 && rights & READ != 0;
-        let to_kernel = match is_plain && !part.is_writable {
-            true => rights | WRITE,
+        let is_closed = rights == READ;
+        let to_kernel = match is_closed {
+            true => READ | WRITE,
             false => rights,
         };
         file_maps::protect(part.start, part.end - part.start, to_kernel)?;
+        let changed = match is_closed {
+            true => self.machine.close(part.start, part.end),
+            false => self.machine.open(part.start, part.end),
+        };
         for taken in self.mapped.take(part.start, part.end) {
-            self.mapped.put(Part {
-                is_writable,
-                ..taken
-            });
+            self.mapped.put(Part { is_closed, ..taken });
         }
-        Ok(())
+        // The address space has been at rest just now. If it is not any more, pages that are there
+        // stay as they are.
+        changed.or(Ok(()))
+    }
+
+    /// A write to what the program may only read: has the kernel refuse it, by `SIGSEGV` or as the
+    /// error of a system call. The page is one that can't be moved from then on.
+    pub(super) fn refuse_write(&mut self, arrival: Arrival) {
+        let start = address_of(page_of(arrival.address));
+        // Where these fail the thread meets the same fault again.
+        let _ = file_maps::protect(start, PAGE, READ);
+        let _ = self.machine.open(start, start + PAGE);
+        self.machine.wake(page_of(start));
+        self.end_wait(arrival, None);
     }
 
     /// Has what a mapping has grown by show what follows in the file. Answers as
@@ -473,8 +496,12 @@ impl Engine {
             ..part
         };
         let (at, pages) = (page_of(more.start), pages_in(more.start, more.end));
-        if self.machine.register(at, pages) != Ok(pages) {
+        if self.machine.register_closable(at, pages) != Ok(pages) {
             return 0;
+        }
+        if more.is_closed {
+            // As for a new one.
+            let _ = self.machine.close(more.start, more.end);
         }
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         self.adoption.remove(more.start, more.end);

@@ -396,6 +396,7 @@ impl Engine {
         self.has_store = true;
         self.reopen_files(parent_engine)?;
         is_open?;
+        self.machine.close_again();
         if is_recorded {
             self.register_again()?;
         }
