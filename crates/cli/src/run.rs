@@ -27,9 +27,9 @@ use plan::Plan;
 /// Runs a program, and all it starts, in bounded memory
 ///
 /// The program's private memory is managed: at most SIZE of it is resident at a time, the rest is
-/// on a swap file that goes when its last user does. Stacks, code, files and shared memory are
-/// left alone; what of that is resident is counted as unmanaged. The program's output, signals and
-/// exit status are its own.
+/// on a swap file that goes when its last user does. Stacks, code, shared memory and, without
+/// --files, mapped files are left alone; what of that is resident is counted as unmanaged. The
+/// program's output, signals and exit status are its own.
 ///
 /// Statistics are written when PROGRAM ends. Processes it leaves behind stay managed, and are
 /// looked after by a `tidemark keep` in the background until the last of them ends.
@@ -66,7 +66,7 @@ pub struct Arguments {
         long,
         value_name = "GLOB",
         num_args = 0..=1,
-        conflicts_with_all = ["in_thread"]
+        conflicts_with_all = ["in_thread", "in_step"]
     )]
     files: Option<Option<OsString>>,
     /// The load control, which suspends some of several processes when they don't fit in memory

@@ -44,7 +44,7 @@ macro_rules! counters {
     { /// Of the pages written, those to the swap store.
       world swap_outs SwapOuts Pages Sum Counted _ "swap_outs" }
     { /// Of the pages read, those of files.
-      world file_ins FileIns Pages Sum Counted "file_ins" "file_ins" }
+      engine file_ins FileIns Pages Sum Counted "file_ins" "file_ins" }
     { /// Of the pages written, those of files.
       world file_outs FileOuts Pages Sum Counted _ "file_outs" }
     { /// Faults on pages that were in memory, unmapped.

@@ -6,12 +6,16 @@
 use std::ffi::{c_int, c_long};
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tidemark_live::requests::{Ask, SHARED, TAKEN};
 use tidemark_live::sys::PAGE;
 
 use crate::hooks::{ASK_LIMIT, await_forks, is_followed, keeping_errno};
 use crate::{REQUESTS, system_call};
+
+/// `MADV_DONTNEED_LOCKED` (Linux `include/uapi/asm-generic/mman-common.h`).
+const DONTNEED_LOCKED: c_int = 24;
 
 /// True if there are files to manage.
 static ARE_WANTED: AtomicBool = AtomicBool::new(false);
@@ -57,7 +61,8 @@ pub(crate) fn announce(
                 first,
                 kind: rights as u32 & 0xff | shared,
             },
-            ASK_LIMIT,
+            // Once it is begun it is not to be given up.
+            Duration::MAX,
         );
         answer == Some(TAKEN)
     });
@@ -83,7 +88,7 @@ pub(crate) fn advise(start: usize, bytes: usize, advice: c_int) -> Option<c_long
         // The kernel tells of what it takes away. The others fill, or are about cores and forks.
         libc::MADV_DONTNEED | libc::MADV_POPULATE_READ | libc::MADV_DONTFORK => true,
         libc::MADV_DOFORK | libc::MADV_DONTDUMP | libc::MADV_DODUMP => true,
-        libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | libc::MADV_POPULATE_WRITE => true,
+        libc::MADV_POPULATE_WRITE | DONTNEED_LOCKED => true,
         _ => false,
     };
     let is_aligned = start.is_multiple_of(PAGE);

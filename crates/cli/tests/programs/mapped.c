@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "own_call.h"
 
 enum { PAGE = 4096, PAGES = 6000, TAIL = 1234 };
 static const size_t SIZE = (size_t)PAGES * PAGE + TAIL, WHOLE = (size_t)(PAGES + 1) * PAGE;
@@ -360,6 +363,30 @@ static void lock(void) {
     say("unlocked", wrong(start, 0, WHOLE, 0));
 }
 
+/* A child that nobody was told of has the right bytes or none. */
+static void fork_by_call(void) {
+    unsigned char *shared = map(PROT_READ, MAP_SHARED);
+    unsigned char *own = map(PROT_READ | PROT_WRITE, MAP_PRIVATE);
+    change_thirds(own, 7);
+    long child = own_call(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        size_t count = 0;
+        for (size_t page = 0; page < PAGES; page++) {
+            if (!touch(shared + page * PAGE, 0))
+                count += wrong(shared + page * PAGE, page * PAGE, PAGE, 0);
+            if (touch(own + page * PAGE, 0))
+                continue;
+            for (size_t at = page * PAGE; at < (page + 1) * PAGE; at++)
+                count += own[at] != (is_third(page) ? (unsigned char)(7 + page) : byte_at(at));
+        }
+        _exit(count > 0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    printf("status %d\n", status);
+    say("in the parent", wrong(own, 0, SIZE, is_third) + wrong_thirds(own, 7));
+}
+
 /* What can't be managed. */
 static void pass(void) {
     int file = open(path, O_RDWR);
@@ -403,7 +430,7 @@ static const struct {
 } WAYS[] = {{"read", read_all}, {"change", change},       {"fork", fork_here}, {"apart", take_apart},
             {"protect", protect}, {"closed", write_closed}, {"beyond", go_beyond},
             {"advise", advise}, {"threads", share},       {"lock", lock},      {"pass", pass},
-            {"cut", cut}};
+            {"cut", cut},       {"fork-call", fork_by_call}};
 
 int main(int count, char **words) {
     if (count != 3)

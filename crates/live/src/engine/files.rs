@@ -18,7 +18,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::OFlags;
 use tidemark_core::fault::Fault;
-use tidemark_core::id::{PAGE_BYTES, PagerId, VirtPage};
+use tidemark_core::frame::State;
+use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::memory::address_space::Advice;
 
@@ -211,11 +212,27 @@ impl Engine {
             return;
         }
         self.machine.forget_closed(start, end);
-        for part in self.mapped.take(start, end) {
+        let parts = self.mapped.take(start, end);
+        for part in &parts {
             if self.mapped.remove_unused(part.pager) {
                 self.store.close_file(part.pager);
             }
         }
+        if !parts.is_empty() {
+            self.give_free_pages_back();
+        }
+    }
+
+    /// Gives the host the pages back that lie in free frames: what was a file's and out of the
+    /// program when that let it go. They would pass for memory that can't be managed.
+    fn give_free_pages_back(&mut self) {
+        let opened = self.machine.pool().opened();
+        for frame in (0..opened).map(FrameId) {
+            if self.vm.frames().state(frame) == State::Free {
+                self.machine.retire(frame);
+            }
+        }
+        self.machine.settle();
     }
 
     /// The part of a file at an address.
@@ -381,6 +398,9 @@ impl Engine {
             libc::MADV_SEQUENTIAL => Some(Advice::Sequential),
             libc::MADV_RANDOM => Some(Advice::Random),
             libc::MADV_WILLNEED => None,
+            // About means that files do not need here.
+            libc::MADV_COLD | libc::MADV_PAGEOUT | libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE
+            | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE => return TAKEN,
             // Not for files.
             _ => return TAKEN + u64::from(Errno::INVAL.raw_os_error().unsigned_abs()),
         };
