@@ -85,6 +85,8 @@ pub struct Mapped {
     files: BTreeMap<u32, MappedFile>,
     /// The pages that are to be read ahead of their use.
     pub ahead: VecDeque<Range<u64>>,
+    /// The number of pages of parts that have gone since free frames were last emptied.
+    pub gone_pages: u64,
     /// The reasons for which a mapping was passed through that have been said.
     pub told: u32,
 }

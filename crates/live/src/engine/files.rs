@@ -39,6 +39,9 @@ use crate::sys::{Errno, PAGE, program, reserve};
 const READ: u32 = libc::PROT_READ as u32;
 const WRITE: u32 = libc::PROT_WRITE as u32;
 const EXECUTE: u32 = libc::PROT_EXEC as u32;
+/// Free frames are emptied when files have gone of as many pages as this part of them, as a
+/// divisor: to look at each frame for each small file would take too long.
+const GONE_PART: u64 = 16;
 
 /// A mapping that the program has made.
 #[derive(Clone, Copy)]
@@ -218,7 +221,11 @@ impl Engine {
                 self.store.close_file(part.pager);
             }
         }
-        if !parts.is_empty() {
+        let pages = parts.iter().map(|part| pages_in(part.start, part.end));
+        self.mapped.gone_pages += pages.sum::<u64>();
+        let opened = u64::from(self.machine.pool().opened());
+        if self.mapped.gone_pages * GONE_PART >= opened.max(1) {
+            self.mapped.gone_pages = 0;
             self.give_free_pages_back();
         }
     }
@@ -398,9 +405,13 @@ impl Engine {
             libc::MADV_SEQUENTIAL => Some(Advice::Sequential),
             libc::MADV_RANDOM => Some(Advice::Random),
             libc::MADV_WILLNEED => None,
-            // About means that files do not need here.
-            libc::MADV_COLD | libc::MADV_PAGEOUT | libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE
-            | libc::MADV_MERGEABLE | libc::MADV_UNMERGEABLE => return TAKEN,
+            // About means that files are not kept by here.
+            libc::MADV_COLD
+            | libc::MADV_PAGEOUT
+            | libc::MADV_HUGEPAGE
+            | libc::MADV_NOHUGEPAGE
+            | libc::MADV_MERGEABLE
+            | libc::MADV_UNMERGEABLE => return TAKEN,
             // Not for files.
             _ => return TAKEN + u64::from(Errno::INVAL.raw_os_error().unsigned_abs()),
         };
