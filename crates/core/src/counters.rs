@@ -44,7 +44,7 @@ macro_rules! counters {
     { /// Of the pages written, those to the swap store.
       world swap_outs SwapOuts Pages Sum Counted _ "swap_outs" }
     { /// Of the pages read, those of files.
-      world file_ins FileIns Pages Sum Counted _ "file_ins" }
+      engine file_ins FileIns Pages Sum Counted "file_ins" "file_ins" }
     { /// Of the pages written, those of files.
       world file_outs FileOuts Pages Sum Counted _ "file_outs" }
     { /// Faults on pages that were in memory, unmapped.
@@ -134,6 +134,14 @@ macro_rules! counters {
       engine managed_bytes ManagedBytes Bytes MeasuredLevel Sampled "managed_bytes" _ }
     { /// Ranges of addresses under management.
       engine managed_regions ManagedRegions Ranges MeasuredLevel Counted _ _ }
+    { /// Mappings of files that were managed.
+      engine file_mappings FileMappings Times Sum Counted "file_mappings" _ }
+    { /// Mappings of files that were to be managed and could not be kept right: they are as the
+      /// program made them.
+      engine file_mappings_passed FileMappingsPassed Times Sum Counted
+      "file_mappings_passed" _ }
+    { /// The size of those.
+      engine file_bytes_passed FileBytesPassed Bytes Sum Counted "file_bytes_passed" _ }
     { /// The most memory that the engine itself had: its tables, stacks and buffers.
       engine engine_bytes EngineBytes Bytes MeasuredPeak Sampled "engine_bytes" _ }
     { /// Pages that were compressed as they left, and kept in memory.

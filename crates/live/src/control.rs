@@ -46,6 +46,9 @@ pub const MODE_THREAD: &str = "thread";
 pub const MODE_IN_THREAD: &str = "in-thread";
 /// The [store](Store) of pages that leave, by name. Without it: the swap file.
 pub const STORE: &str = "TIDEMARK_STORE";
+/// The pattern of the paths of mapped files that are managed ([`glob`](crate::glob)): empty for all
+/// files. Absent: none.
+pub const FILES: &str = "TIDEMARK_FILES";
 /// If set, the program waits at each fault until all that follows from it is over, time is counted
 /// in faults, and only large mappings are managed: `engine/step.rs`.
 pub const IN_STEP: &str = "TIDEMARK_IN_STEP";

@@ -11,7 +11,7 @@
 //!    and sleeps only in [`turn`], with a time limit.
 //! 3. Its files are in a file table of its own: the program can't see or close them.
 //!
-//! [`faults`] serves faults, [`changes`] follows the address space, [`adopt`] takes over memory,
+//! [`faults`] serves faults, [`files`] those of mapped files, [`changes`] follows the address space, [`adopt`] takes over memory,
 //! [`locks`] lets go of what is locked, [`here`] serves on the program's threads, [`asks`] answers
 //! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
 //! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which
@@ -27,6 +27,7 @@ mod changes;
 mod ending;
 mod faults;
 mod feed;
+mod files;
 mod fork;
 mod here;
 mod locks;
@@ -63,6 +64,7 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 
 use crate::machine::LiveMachine;
+use crate::mapped::Mapped;
 use crate::park::Park;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
@@ -97,6 +99,8 @@ pub struct Engine {
     managed: Ranges,
     /// The part of them that reads as zeros in forked children.
     wiped: Ranges,
+    /// The part of them that shows files.
+    mapped: Mapped,
     adoption: Adoption,
     locks: Locks,
     outside: Outside,

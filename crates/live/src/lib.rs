@@ -69,8 +69,10 @@
 pub mod control;
 pub mod disk;
 pub mod engine;
+pub mod glob;
 pub mod hand;
 pub mod machine;
+mod mapped;
 pub mod meters;
 pub mod park;
 pub mod ranges;

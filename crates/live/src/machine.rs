@@ -23,6 +23,7 @@
 //! [`store`](crate::store) fills and saves slots; [`moves`] carries out what is queued here,
 //! and [`registration`] says of which ranges the missing pages are the engine's business.
 
+mod closed;
 mod moves;
 mod registration;
 mod sums;
@@ -36,6 +37,7 @@ use tidemark_core::id::{FrameId, SpaceId, VirtPage};
 use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
 
 use crate::hand::Hand;
+use crate::ranges::Ranges;
 use crate::sys::memory::Mapping;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::pool::Pool;
@@ -129,6 +131,8 @@ pub struct LiveMachine {
     drops: Vec<FrameId>,
     setbacks: VecDeque<(FrameId, Setback)>,
     hand: Option<&'static Hand>,
+    /// The ranges that the program may only read, in mappings that are writable.
+    closed: Ranges,
     /// True if pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
     /// True if pages are known to be modified without a sum, where that can be seen.
@@ -234,6 +238,7 @@ impl LiveMachine {
             drops: Vec::with_capacity(64),
             setbacks: VecDeque::with_capacity(64),
             hand: None,
+            closed: Ranges::new(),
             is_suspicious: false,
             skips_sums: false,
             waits_in_vain: 0,

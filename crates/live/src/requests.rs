@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::sys::{Errno, futex, program, signal};
+use crate::sys::{Errno, PAGE, futex, program, signal};
 
 const SLOTS: usize = 64;
 
@@ -27,6 +27,11 @@ const GIVEN_UP: u32 = 4;
 const UNANSWERED: u32 = 1 << 31;
 /// Marks one that is answered later.
 const HELD: u32 = 1 << 30;
+
+/// In the kind of a [`Ask::MapFile`], beside the rights: the mapping is shared.
+pub const SHARED: u32 = 1 << 8;
+/// The answer that something was a managed file's, and went well.
+pub const TAKEN: u64 = 1;
 
 /// Something asked of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,6 +97,50 @@ pub enum Ask {
         /// The answer to [`Ask::Freeze`].
         child: u64,
     },
+    /// The program has just mapped a file: manage the mapping, if it is one of those to manage.
+    /// Answers one if it is.
+    MapFile {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+        /// The number of the file, in the program's table.
+        file: RawFd,
+        /// The page of the file that is mapped first.
+        first: u32,
+        /// The rights that were asked for, as `mmap` takes them, and [`SHARED`].
+        kind: u32,
+    },
+    /// The program gives advice about a range in which files may be. Answers zero if there is none
+    /// that is managed, and [`TAKEN`] or an error number beyond that otherwise.
+    AdviseFile {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+        /// The advice, as `madvise` takes it.
+        advice: i32,
+    },
+    /// The program changes its rights to a range in which files may be. Answers as
+    /// [`AdviseFile`](Self::AdviseFile): if there are some, all of the range has been seen to.
+    ProtectFile {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+        /// The rights, as `mprotect` takes them.
+        rights: u32,
+    },
+    /// `mremap` has made a mapping larger that may be a file's: the rest is to be the file's, too.
+    /// Answers zero if it is none.
+    GrowFile {
+        /// First address.
+        start: usize,
+        /// Size in bytes before, ...
+        bytes_before: usize,
+        /// ... and now.
+        bytes: usize,
+    },
     /// The program ends: write down the final state.
     Finish,
     /// The program is about to leave its memory: write what is logged.
@@ -105,6 +154,7 @@ struct Slot {
     kind: AtomicU32,
     first: AtomicU64,
     second: AtomicU64,
+    third: AtomicU64,
     answer: AtomicU64,
 }
 
@@ -115,6 +165,7 @@ impl Slot {
             kind: AtomicU32::new(0),
             first: AtomicU64::new(0),
             second: AtomicU64::new(0),
+            third: AtomicU64::new(0),
             answer: AtomicU64::new(0),
         }
     }
@@ -237,10 +288,11 @@ impl Requests {
                 .is_ok()
         })?;
         let slot = &self.slots[number];
-        let (kind, first, second) = pack(ask);
+        let (kind, [first, second, third]) = pack(ask);
         slot.kind.store(kind | mark, Ordering::Relaxed);
         slot.first.store(first, Ordering::Relaxed);
         slot.second.store(second, Ordering::Relaxed);
+        slot.third.store(third, Ordering::Relaxed);
         slot.state.store(POSTED, Ordering::Release);
         let is_heard = self.ring(engine);
         if !is_heard {
@@ -304,9 +356,8 @@ impl Requests {
                     if kind & HELD != 0 {
                         continue;
                     }
-                    let first = slot.first.load(Ordering::Relaxed);
-                    let second = slot.second.load(Ordering::Relaxed);
-                    let ask = unpack(kind, first, second);
+                    let words = [&slot.first, &slot.second, &slot.third];
+                    let ask = unpack(kind, words.map(|word| word.load(Ordering::Relaxed)));
                     if wanted(ask) {
                         return Some((Taken(number), ask));
                     }
@@ -365,59 +416,92 @@ fn own_process() -> u32 {
         .unsigned_abs()
 }
 
-fn pack(ask: Ask) -> (u32, u64, u64) {
+fn pack(ask: Ask) -> (u32, [u64; 3]) {
+    let range = |start: usize, bytes: usize| [start as u64, bytes as u64, 0];
+    let about = |start: usize, bytes: usize, third| [start as u64, bytes as u64, third];
     match ask {
-        Ask::Map { start, bytes } => (1, start as u64, bytes as u64),
-        Ask::Freeze { thread } => (2, thread.into(), 0),
-        Ask::Look { start, bytes } => (3, start as u64, bytes as u64),
-        Ask::Abandon { child } => (4, child, 0),
-        Ask::Finish => (5, 0, 0),
-        Ask::Leave { start, bytes } => (6, start as u64, bytes as u64),
-        Ask::CatchUp => (7, 0, 0),
-        Ask::Lock { start, bytes } => (8, start as u64, bytes as u64),
-        Ask::Wipe { start, bytes } => (12, start as u64, bytes as u64),
-        Ask::Keep { start, bytes } => (13, start as u64, bytes as u64),
-        Ask::LendFolder { socket } => (14, socket as u64, 0),
-        Ask::Release => (15, 0, 0),
+        Ask::Map { start, bytes } => (1, range(start, bytes)),
+        Ask::Freeze { thread } => (2, [thread.into(), 0, 0]),
+        Ask::Look { start, bytes } => (3, range(start, bytes)),
+        Ask::Abandon { child } => (4, [child, 0, 0]),
+        Ask::Finish => (5, [0; 3]),
+        Ask::Leave { start, bytes } => (6, range(start, bytes)),
+        Ask::CatchUp => (7, [0; 3]),
+        Ask::Lock { start, bytes } => (8, range(start, bytes)),
+        // Addresses of mappings have zeros where the kind is kept.
+        Ask::MapFile {
+            start,
+            bytes,
+            file,
+            first,
+            kind,
+        } => {
+            let place = u64::from(first) << 32 | u64::from(file as u32);
+            (9, about(start | kind as usize, bytes, place))
+        }
+        Ask::AdviseFile {
+            start,
+            bytes,
+            advice,
+        } => (10, about(start, bytes, advice as u64)),
+        Ask::ProtectFile {
+            start,
+            bytes,
+            rights,
+        } => (11, about(start, bytes, rights.into())),
+        Ask::Wipe { start, bytes } => (12, range(start, bytes)),
+        Ask::Keep { start, bytes } => (13, range(start, bytes)),
+        Ask::LendFolder { socket } => (14, [socket as u64, 0, 0]),
+        Ask::Release => (15, [0; 3]),
+        Ask::GrowFile {
+            start,
+            bytes_before,
+            bytes,
+        } => (16, about(start, bytes_before, bytes as u64)),
     }
 }
 
-fn unpack(kind: u32, first: u64, second: u64) -> Ask {
+fn unpack(kind: u32, [first, second, third]: [u64; 3]) -> Ask {
+    let (start, bytes) = (first as usize, second as usize);
     match kind {
-        1 => Ask::Map {
-            start: first as usize,
-            bytes: second as usize,
-        },
+        1 => Ask::Map { start, bytes },
         2 => Ask::Freeze {
             thread: first as u32,
         },
-        3 => Ask::Look {
-            start: first as usize,
-            bytes: second as usize,
-        },
+        3 => Ask::Look { start, bytes },
         4 => Ask::Abandon { child: first },
         5 => Ask::Finish,
-        6 => Ask::Leave {
-            start: first as usize,
-            bytes: second as usize,
-        },
+        6 => Ask::Leave { start, bytes },
         7 => Ask::CatchUp,
-        8 => Ask::Lock {
-            start: first as usize,
-            bytes: second as usize,
+        8 => Ask::Lock { start, bytes },
+        9 => Ask::MapFile {
+            start: start & !(PAGE - 1),
+            bytes,
+            file: third as u32 as RawFd,
+            first: (third >> 32) as u32,
+            kind: (start & (PAGE - 1)) as u32,
         },
-        12 => Ask::Wipe {
-            start: first as usize,
-            bytes: second as usize,
+        10 => Ask::AdviseFile {
+            start,
+            bytes,
+            advice: third as i32,
         },
-        13 => Ask::Keep {
-            start: first as usize,
-            bytes: second as usize,
+        11 => Ask::ProtectFile {
+            start,
+            bytes,
+            rights: third as u32,
         },
+        12 => Ask::Wipe { start, bytes },
+        13 => Ask::Keep { start, bytes },
         14 => Ask::LendFolder {
             socket: first as RawFd,
         },
         15 => Ask::Release,
+        16 => Ask::GrowFile {
+            start,
+            bytes_before: bytes,
+            bytes: third as usize,
+        },
         _ => unreachable!("`pack` makes no other"),
     }
 }
@@ -434,6 +518,39 @@ mod tests {
             Requests::new().ask(Ask::Finish, Duration::from_secs(9)),
             None
         );
+    }
+
+    #[test]
+    fn what_is_packed_comes_out_again() {
+        let start = 0x7fff_ffff_f000;
+        let bytes = 1 << 44;
+        for ask in [
+            Ask::MapFile {
+                start,
+                bytes,
+                file: 70_000,
+                first: u32::MAX,
+                kind: SHARED | 3,
+            },
+            Ask::AdviseFile {
+                start,
+                bytes,
+                advice: -1,
+            },
+            Ask::ProtectFile {
+                start,
+                bytes,
+                rights: 0x0300_0007,
+            },
+            Ask::GrowFile {
+                start,
+                bytes_before: 4096,
+                bytes,
+            },
+        ] {
+            let (kind, words) = pack(ask);
+            assert_eq!(unpack(kind, words), ask);
+        }
     }
 
     #[test]
@@ -473,7 +590,7 @@ mod tests {
         // that this process has not.
         TABLE.set_engine(1, None);
         let slot = &TABLE.slots[0];
-        let (kind, first, second) = pack(Ask::Map {
+        let (kind, [first, second, _]) = pack(Ask::Map {
             start: 4096,
             bytes: 8192,
         });

@@ -157,6 +157,7 @@ fn details(total: &Statistics) -> Vec<(&'static str, String)> {
             lines.push((name, percentiles));
         }
     }
+    lines.extend(files(total).map(|told| ("files", told)));
     let engine = bytes(total.engine_bytes);
     lines.push(("engine", format!("{SAMPLED_MARK} {engine} of memory")));
     if total.refusals + total.setbacks > 0 {
@@ -174,6 +175,23 @@ fn details(total: &Statistics) -> Vec<(&'static str, String)> {
         lines.push(("pinned", pinned));
     }
     lines
+}
+
+/// The line of mapped files, if any were to be managed.
+fn files(total: &Statistics) -> Option<String> {
+    let (managed, passed) = (total.file_mappings, total.file_mappings_passed);
+    let read = bytes(total.file_ins * PAGE_BYTES);
+    let told = format!("{} mappings managed, {read} read", count(managed));
+    let left = format!(
+        "; {} ({}) left as they were",
+        count(passed),
+        bytes(total.file_bytes_passed)
+    );
+    match (managed, passed) {
+        (0, 0) => None,
+        (_, 0) => Some(told),
+        _ => Some(told + &left),
+    }
 }
 
 /// Lines of what was moved from and to the store, and of what did not have to be.

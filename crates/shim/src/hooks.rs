@@ -15,7 +15,8 @@ use tidemark_live::sys::{PAGE, signal, thread};
 
 use crate::forks::note_error;
 use crate::{
-    CHILD, REQUESTS, filters, growth, heap, is_in_thread, own, system_call, system_call_of_six, way,
+    CHILD, REQUESTS, files, filters, growth, heap, is_in_thread, own, system_call,
+    system_call_of_six, way,
 };
 
 /// Smaller mappings are announced together: to announce one costs as much as filling it.
@@ -79,8 +80,9 @@ pub(crate) extern "C" fn map_at_site(
     file: c_int,
     offset: i64,
 ) -> c_long {
+    // Files that the C library maps for itself are its own.
     match flags & libc::MAP_STACK {
-        0 => map(start, bytes, rights, flags, file, offset),
+        0 if file < 0 => map(start, bytes, rights, flags, file, offset),
         _ => map_by_call(start, bytes, rights, flags, file, offset),
     }
 }
@@ -114,6 +116,9 @@ fn map(
     file: c_int,
     offset: i64,
 ) -> c_long {
+    if files::is_wanted(flags, file) {
+        return map_file(start, bytes, rights, flags, file, offset);
+    }
     let is_private = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0;
     if !is_private || !is_followed() {
         return map_by_call(start, bytes, rights, flags, file, offset);
@@ -126,6 +131,25 @@ fn map(
     let answer = map_by_call(start, bytes, rights, kind, file, offset);
     if !(-4095..0).contains(&answer) {
         keeping_errno(|| announce(answer as usize, bytes, rights, flags));
+    }
+    answer
+}
+
+/// Maps a file, tells the engine, and answers as the kernel does.
+fn map_file(
+    start: usize,
+    bytes: usize,
+    rights: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: i64,
+) -> c_long {
+    // What is read now would be read again, and stay in the page cache.
+    let kind = flags & !libc::MAP_POPULATE;
+    let answer = map_by_call(start, bytes, rights, kind, file, offset);
+    if !(-4095..0).contains(&answer) {
+        let (made, is_filled) = ((answer as usize, bytes), kind != flags);
+        keeping_errno(|| files::announce(made, rights, flags, (file, offset), is_filled));
     }
     answer
 }
@@ -149,7 +173,7 @@ fn map_by_call(
 }
 
 /// Returns true if the engine is to know what the calling thread maps.
-fn is_followed() -> bool {
+pub(crate) fn is_followed() -> bool {
     !filters::are_set() && REQUESTS.has_engine() && !crate::thread::is_own()
 }
 
@@ -157,7 +181,7 @@ fn is_followed() -> bool {
 ///
 /// What is mapped while a fork is under way may lie where something else was that the engine has
 /// not been told of yet: the child must not find it in use.
-fn await_forks() {
+pub(crate) fn await_forks() {
     let forking = || FORKING_THREAD.load(Ordering::Acquire);
     if forking() == 0 || forking() == thread::current() {
         return;

@@ -12,7 +12,7 @@ use tidemark_live::sys::{Errno, PAGE, reserve};
 
 use crate::forks::note_error;
 use crate::hooks::{self, ASK_LIMIT, keeping_errno};
-use crate::{REQUESTS, filters, system_call, system_call_of_six};
+use crate::{REQUESTS, files, filters, system_call, system_call_of_six};
 
 /// The number of times that a mapping is tried again that the kernel has as several.
 const PARTS_TRIES: u32 = 3;
@@ -37,6 +37,9 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int {
     visit_foreign(start as usize, bytes, |start, bytes| {
+        if let Some(answer) = files::advise(start, bytes, advice) {
+            return note_error(answer) as c_int;
+        }
         let arguments = [start as c_long, bytes as c_long, advice.into(), 0, 0];
         // SAFETY: as above. Not by way of `syscall`, which comes back here.
         let answer = unsafe { system_call(libc::SYS_madvise, arguments) };
@@ -48,7 +51,29 @@ pub unsafe extern "C" fn madvise(start: *mut c_void, bytes: usize, advice: c_int
     })
 }
 
-/// The same, asked for by number.
+/// Interposes `posix_madvise`, which the C library does by a call of its own.
+///
+/// # Safety
+/// As for the C library's `posix_madvise`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn posix_madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int {
+    // Linux takes it for another thing, which would lose contents.
+    if advice == libc::POSIX_MADV_DONTNEED {
+        return 0;
+    }
+    let answer = keeping_errno(|| {
+        // SAFETY: the caller's call; the numbers of advice are the same.
+        let answer = unsafe { madvise(start, bytes, advice) };
+        // SAFETY: the calling thread's own error number.
+        (answer, unsafe { *libc::__errno_location() })
+    });
+    match answer {
+        (0, _) => 0,
+        (_, error) => error,
+    }
+}
+
+/// Interposes `madvise` that is asked for by number.
 #[cfg(target_arch = "x86_64")]
 pub(crate) extern "C" fn madvise_by_call(
     _: c_long,
@@ -82,6 +107,9 @@ fn note_wiping(start: usize, bytes: usize, advice: c_int) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mprotect(start: *mut c_void, bytes: usize, rights: c_int) -> c_int {
     protect(start as usize, bytes, |start, bytes| {
+        if let Some(answer) = files::protect(start, bytes, rights) {
+            return note_error(answer);
+        }
         // SAFETY: as above.
         unsafe { libc::syscall(libc::SYS_mprotect, start, bytes, rights) }
     })
@@ -126,6 +154,13 @@ pub unsafe extern "C" fn mremap(
         return libc::MAP_FAILED;
     }
     let (start, place) = (start as usize, place as usize);
+    let may_be_file = files::may_be_ours(start, bytes_before.max(1));
+    let is_kept = flags & libc::MREMAP_DONTUNMAP != 0;
+    if may_be_file && is_kept && files::advise(start, bytes_before, libc::MADV_NORMAL).is_some() {
+        // What stayed behind would read as zeros.
+        fail(libc::EINVAL);
+        return libc::MAP_FAILED;
+    }
     let is_whole = flags & libc::MREMAP_FIXED != 0 && bytes_before == bytes;
     let may_be_several = is_whole && REQUESTS.has_engine() && is_mapped(start);
     let mut answer = move_memory(start, bytes_before, bytes, flags, place);
@@ -136,7 +171,9 @@ pub unsafe extern "C" fn mremap(
         });
         answer = moved.unwrap_or(answer);
     }
-    if answer >= 0 && answer as usize != start {
+    let has_grown = may_be_file && answer >= 0 && bytes > bytes_before;
+    let is_file = has_grown && files::grow(answer as usize, bytes_before, bytes);
+    if answer >= 0 && answer as usize != start && !is_file {
         hooks::await_move(answer as usize, bytes);
     }
     note_error(answer) as *mut c_void

@@ -133,6 +133,7 @@ impl Management {
             .env_remove(control::IN_STEP)
             .env_remove(control::POLICY_FILE)
             .env_remove(control::LOCKS)
+            .env_remove(control::FILES)
             .envs(self.environment)
             .env(control::CONTROL, socket)
             .env("LD_PRELOAD", libraries);

@@ -8,6 +8,7 @@ use std::process::Command;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_lab::names::{find_division, find_live_policy};
 use tidemark_live::control;
+use tidemark_live::glob::Glob;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
 use tidemark_supervisor::jobs::JOBS_MAX;
@@ -56,6 +57,7 @@ impl Plan {
         if arguments.locks && !arguments.summary && arguments.stats.is_none() {
             refuse!("`--locks`: shown by `--summary`, and in the file of `--stats`; add one");
         }
+        check_files(arguments)?;
         host::check_needs()?;
         let path = program::find(&arguments.program[0])?;
         let statistics_file = arguments
@@ -87,6 +89,18 @@ impl Plan {
             statistics_file,
             notes,
         })
+    }
+}
+
+/// Refuses a pattern of files that is none.
+fn check_files(arguments: &Arguments) -> Result<(), Refusal> {
+    use std::os::unix::ffi::OsStrExt;
+    let Some(Some(pattern)) = &arguments.files else {
+        return Ok(());
+    };
+    match Glob::parse(pattern.as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(wrong) => refuse!("`--files {}`: {wrong}", pattern.display()),
     }
 }
 
@@ -169,6 +183,9 @@ fn variables(
     ];
     let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
     variables.extend(asked.map(|&(_, name)| (name, "1".into())));
+    if let Some(pattern) = &arguments.files {
+        variables.push((control::FILES, pattern.clone().unwrap_or_default()));
+    }
     if arguments.tell_runtimes {
         let variable = |name: &str| std::env::var(name).ok();
         variables.extend(runtimes::hints(memory_bytes, variable));

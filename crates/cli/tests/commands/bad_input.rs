@@ -27,6 +27,25 @@ fn expect_program_refused(program: &str, parts: &[&str]) {
 }
 
 #[test]
+fn a_pattern_of_files_that_can_match_none() {
+    let memory = ["--memory", "64M", "--files"];
+    let refused = |pattern: &str, parts: &[&str]| {
+        expect_run_refused(&[&memory[..], &[pattern]].concat(), parts);
+    };
+    refused("data/*.bin", &["`--files data/*.bin`", "absolute paths"]);
+    refused("/data/[0-9", &["`--files /data/[0-9`", "`[` without `]`"]);
+    refused("", &["`--files `", "empty"]);
+    let in_thread = ["--memory", "64M", "--in-thread", "--files"];
+    let output = tidemark(&[&["run"], &in_thread[..], &["--", "true"]].concat());
+    let told = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(
+        told.contains("--in-thread") && told.contains("--files"),
+        "{told}"
+    );
+}
+
+#[test]
 fn an_unknown_unit() {
     let told = "tidemark: `--memory 12Q`: unknown unit `Q`; use K, M, G or T\n";
     let output = tidemark(&["run", "--memory", "12Q", "--", "true"]);

@@ -103,6 +103,7 @@ pages! {
     compare_does_what_its_guide_says: "docs/guide/compare.md",
     diff_does_what_its_guide_says: "docs/guide/diff.md",
     faster_does_what_its_guide_says: "docs/guide/faster.md",
+    files_do_what_their_guide_says: "docs/guide/files.md",
     install_does_what_its_guide_says: "docs/guide/install.md",
     kernel_does_what_its_guide_says: "docs/guide/kernel.md",
     live_recording_does_what_its_guide_says: "docs/guide/live-recording.md",

@@ -28,6 +28,7 @@ mod jobs;
 mod kills;
 mod locks;
 mod many;
+mod mapped;
 mod material;
 mod moves;
 mod needs;

@@ -1,5 +1,6 @@
 //! Answering program threads.
 
+use super::files::Made;
 use super::step::MAPPED_BYTES_LEAST;
 use super::{Engine, page_of, pages_in};
 use crate::requests::{Ask, Requests, Taken};
@@ -49,6 +50,38 @@ impl Engine {
                 let is_lent = self.lend_folder(socket).is_ok();
                 requests.answer(taken, u64::from(is_lent));
             }
+            Ask::MapFile {
+                start,
+                bytes,
+                file,
+                first,
+                kind,
+            } => {
+                let bytes = bytes.next_multiple_of(PAGE);
+                let is_managed = self.take_file_over(Made {
+                    start,
+                    bytes,
+                    file,
+                    first,
+                    kind,
+                });
+                requests.answer(taken, u64::from(is_managed));
+            }
+            Ask::AdviseFile {
+                start,
+                bytes,
+                advice,
+            } => requests.answer(taken, self.advise_file(start, bytes, advice)),
+            Ask::ProtectFile {
+                start,
+                bytes,
+                rights,
+            } => requests.answer(taken, self.protect_file(start, bytes, rights)),
+            Ask::GrowFile {
+                start,
+                bytes_before,
+                bytes,
+            } => requests.answer(taken, self.grow_mapping(start, bytes_before, bytes)),
             Ask::Release => {
                 self.place.let_go(self.now);
                 requests.answer(taken, 0);
@@ -119,6 +152,7 @@ impl Engine {
             self.outside.remove(start, end);
             self.forget_wiped(start, end);
             self.forget_neighbours(start, end);
+            self.forget_files(start, end);
         }
         for (start, end) in self.scanner.collect_free(start, end) {
             self.take_over(start, end);

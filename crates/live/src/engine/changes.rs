@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use super::faults::Arrival;
 use super::{Engine, now, page_of, pages_in};
+use crate::mapped::Part;
 use crate::shared::Counter;
 use crate::sys::uffd::{MESSAGES_MAX, Message, Uffd};
 
@@ -58,6 +59,8 @@ struct Late {
     blank: Vec<(usize, usize)>,
     /// The parts of it that are wiped in forked children.
     wiped: Vec<(usize, usize)>,
+    /// The parts of it that show files, at `to`.
+    files: Vec<Part>,
 }
 
 impl Changes {
@@ -261,6 +264,7 @@ impl Engine {
         self.outside.remove(start, end);
         self.forget_wiped(start, end);
         self.forget_neighbours(start, end);
+        self.forget_files(start, end);
         self.scanner.forget(start, end);
         // Something else may stand there by now.
         self.adoption.hasten_scan();
@@ -304,6 +308,14 @@ impl Engine {
         let blank = self.pick_up_neighbours(from, to, bytes);
         let wiped = self.wiped_parts(from, from + bytes);
         self.forget_wiped(from, from + bytes);
+        self.machine.forget_closed(from, from + bytes);
+        let files = self.mapped.take(from, from + bytes).into_iter();
+        let files = files.map(|part| Part {
+            start: part.start - from + to,
+            end: part.end - from + to,
+            ..part
+        });
+        let files = files.collect();
         self.scanner.forget(from, from + bytes);
         self.adoption.hasten_scan();
         Late {
@@ -314,6 +326,7 @@ impl Engine {
             parts,
             blank,
             wiped,
+            files,
         }
     }
 
@@ -328,6 +341,7 @@ impl Engine {
         } = late;
         self.managed.remove(to, to + bytes);
         self.forget_wiped(to, to + bytes);
+        self.forget_files(to, to + bytes);
         self.vm.remap(
             &mut self.machine,
             self.space,
@@ -342,6 +356,12 @@ impl Engine {
         }
         for (start, end) in late.wiped {
             self.wiped.insert(to + start, to + end);
+        }
+        for part in late.files {
+            if part.is_closed {
+                self.machine.note_closed(part.start, part.end);
+            }
+            self.mapped.put(part);
         }
         if let Some(sampling) = &mut self.sampling {
             sampling.neighbours.lay_down(to, &late.blank);

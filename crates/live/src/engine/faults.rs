@@ -167,6 +167,9 @@ impl Engine {
 
     pub(super) fn serve(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
+        if arrival.is_write && self.machine.is_closed(arrival.address) {
+            return self.refuse_write(arrival);
+        }
         let frame = self.vm.frame_at(self.space, at);
         if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
             self.serve_mapped(arrival);
@@ -224,6 +227,9 @@ impl Engine {
             self.waiting.again.push(arrival);
             return;
         }
+        if self.file_part(at).is_some() {
+            return self.serve_mapped_file(arrival);
+        }
         match self.machine.probe(at) {
             Probe::Present => {
                 self.gauges.add(Counter::SpuriousFaults, 1);
@@ -242,6 +248,9 @@ impl Engine {
     /// A fault where the core has no region: memory that grew in place, or that moved away.
     fn serve_unknown(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
+        if self.serve_beyond_file(arrival) {
+            return;
+        }
         // The range may be one that has just been moved here, and the message is not here yet.
         if self.take_over_around(at) || self.machine.is_changing() {
             self.waiting.again.push(arrival);
@@ -284,6 +293,7 @@ impl Engine {
                 }
             }
             Event::Retry(fault) => self.retry(fault),
+            Event::Failed(fault, Failure::PagerFailed) if self.lose_file_page(fault) => {}
             Event::Failed(fault, Failure::PagerFailed) => self.end_for_fetch(address_of(fault.at)),
             Event::Failed(fault, why) => {
                 let is_failing = why == Failure::StoreFailed;
@@ -303,7 +313,7 @@ impl Engine {
     }
 
     /// Has the thread of a fault run on, to meet it anew.
-    fn retry(&mut self, fault: Fault) {
+    pub(super) fn retry(&mut self, fault: Fault) {
         self.machine.wake(fault.at);
         if let Some(arrival) = self.waiting.take(fault.waiter) {
             self.end_wait(arrival, None);

@@ -74,6 +74,7 @@ impl Engine {
         };
         self.vm.visit_pages(self.space, &mut note);
         let witness = self.machine.witness();
+        self.poison_files_of(&uffd);
         let mut waiting = vec![Ward::new(uffd, witness, lacking)];
         while let Some(mut ward) = waiting.pop() {
             self.feed_ward(&mut ward);

@@ -387,14 +387,34 @@ impl Engine {
             return;
         }
         let frame = self.vm.frame_at(self.space, at);
-        if frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at)) {
+        let is_of_file = self.file_part(at).is_some();
+        let mut is_mapped = frame.is_some_and(|frame| self.machine.mapped_at(frame) == Some(at));
+        if is_mapped && is_of_file {
+            if self.machine.pages().is_present(start).unwrap_or(false) {
+                return self.machine.wake(at);
+            }
+            // It has gone without a word: the file has it.
+            is_mapped = false;
+        }
+        if is_mapped {
             self.freeze.aside.note(start);
             // Whether it stood there or not, it stands there now.
             let _: Probe = self.machine.probe(at);
             return;
         }
         let zeros = self.machine.pool().zeros();
+        let is_in_frame = frame.is_some_and(|frame| self.machine.pooled(frame).is_some());
         let source = match (frame, self.vm.slot_at(self.space, at)) {
+            (_, slot)
+                if is_of_file && !is_in_frame && (slot.is_none() || fate == Fate::Emptied) =>
+            {
+                match self.read_file_frozen(start) {
+                    Some(source) => source,
+                    // Who waits for the page meets this again when the rest is over.
+                    None if is_others => return,
+                    None => self.end_for_fetch(start),
+                }
+            }
             _ if fate == Fate::Emptied => zeros,
             (Some(frame), _) => self.machine.pooled(frame).unwrap_or(zeros),
             (None, Some(slot)) => match self.store.read_now(slot, &mut self.freeze.page) {
@@ -548,7 +568,11 @@ impl Engine {
                 }
                 self.freeze.page.start()
             }
-            (None, None) => return Ok(()),
+            (None, None) => match self.read_file_now(address, address + PAGE) {
+                Ok(0) => return Ok(()),
+                Ok(_) => self.freeze.page.start(),
+                Err(_) => self.end_for_fetch(address),
+            },
         };
         // The parent's engine may be about to close the userfaultfd that it has for this process.
         let end = now().after_ns(CLOSING_NS_MAX);

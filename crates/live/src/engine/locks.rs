@@ -132,6 +132,7 @@ impl Engine {
         if !self.await_rest(now().after_ns(REST_NS_MAX)) || !self.bring_back(start, end) {
             return;
         }
+        self.close_ends_of_files(start, end);
         let let_go = self
             .machine
             .unregister(page_of(start), pages_in(start, end));
@@ -186,7 +187,9 @@ impl Engine {
         if let Some(frame) = self.vm.frame_at(self.space, page) {
             return self.machine.pooled(frame).map(|source| (source, 1));
         }
-        let first = self.vm.slot_at(self.space, page)?;
+        let Some(first) = self.vm.slot_at(self.space, page) else {
+            return self.find_in_file(at, end);
+        };
         let most = pages_in(at, end).min(super::feed::RUN_MAX as u64);
         let follows = |index: &u64| {
             let slot = self.vm.slot_at(self.space, page.plus(*index));
@@ -198,5 +201,14 @@ impl Engine {
             self.end_for_fetch(address_of(page));
         }
         Some((self.freeze.page.start(), count))
+    }
+
+    /// The same for what is with a file.
+    fn find_in_file(&mut self, at: usize, end: usize) -> Option<(usize, usize)> {
+        match self.read_file_now(at, end) {
+            Ok(0) => None,
+            Ok(count) => Some((self.freeze.page.start(), count)),
+            Err(_) => self.end_for_fetch(at),
+        }
     }
 }

@@ -18,8 +18,10 @@ use super::{
     Traced, Trouble, Waiting, Windows, now,
 };
 use crate::control::{self, GrantFiles, Hello, Store};
+use crate::glob::Glob;
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
+use crate::mapped::Mapped;
 use crate::park::Park;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
@@ -54,6 +56,10 @@ pub struct Setup {
     pub is_in_step: bool,
     /// The store of pages that leave.
     pub store: Store,
+    /// The pattern of the paths of mapped files that are managed, if any are.
+    pub files: Option<Glob>,
+    /// True if the user has given that pattern.
+    pub is_file_named: bool,
     /// Faults to inject into the store.
     pub faults: FaultPlan,
     /// The file to which decisions are logged, without a supervisor.
@@ -122,6 +128,7 @@ impl Setup {
             name: control::FAULT,
             value: Some(wrong.into()),
         })?;
+        let (files, is_file_named) = wanted_files()?;
         let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
         Ok(Setup {
             control,
@@ -134,6 +141,9 @@ impl Setup {
             is_in_thread,
             is_in_step: std::env::var_os(control::IN_STEP).is_some(),
             store,
+            // System calls that are handed such memory would fail.
+            files: files.filter(|_| !is_in_thread),
+            is_file_named,
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(absolute),
@@ -279,6 +289,7 @@ impl Engine {
             scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
             managed: Ranges::new(),
             wiped: Ranges::new(),
+            mapped: Mapped::new(setup.files.clone(), setup.is_file_named),
             adoption: Adoption::new(),
             locks: Locks::default(),
             outside: Outside::new(),
@@ -383,7 +394,9 @@ impl Engine {
             .reopen(swap, self.setup.means_in_child())
             .map_err(call("going on with the swap store"))?;
         self.has_store = true;
+        self.reopen_files(parent_engine)?;
         is_open?;
+        self.machine.close_again();
         if is_recorded {
             self.register_again()?;
         }
@@ -626,6 +639,24 @@ fn reopen_swap(parent: u32, engine: u32, number: i32) -> Result<OwnedFd, Trouble
 
 pub(super) fn parent_pid() -> u32 {
     program::parent()
+}
+
+/// The pattern of files to manage, and whether the user has given it.
+fn wanted_files() -> Result<(Option<Glob>, bool), Trouble> {
+    use std::os::unix::ffi::OsStrExt;
+    let Some(pattern) = std::env::var_os(control::FILES) else {
+        return Ok((None, false));
+    };
+    if pattern.is_empty() {
+        return Ok((Glob::parse(b"*").ok(), false));
+    }
+    match Glob::parse(pattern.as_bytes()) {
+        Ok(glob) => Ok((Some(glob), true)),
+        Err(_) => Err(Trouble::BadSetting {
+            name: control::FILES,
+            value: Some(pattern.to_string_lossy().into()),
+        }),
+    }
 }
 
 fn windows() -> Result<Option<Windows>, Trouble> {

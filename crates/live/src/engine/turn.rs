@@ -156,6 +156,7 @@ impl Engine {
             self.vm.handle_deadline(self.now, &mut self.machine);
         }
         self.sample();
+        self.read_files_ahead();
         self.carry_out();
         self.place.follow(&self.managed, self.now, &mut self.gauges);
         if looks {
@@ -227,9 +228,6 @@ impl Engine {
         self.store.forget_released(self.vm.slots_mut());
         self.allow_compressed();
         while let Some(request) = self.vm.poll_request() {
-            let Place::Swap { first } = request.place else {
-                unreachable!("nothing external is mapped here");
-            };
             let kind = match request.direction {
                 Direction::Fetch => Cluster::In,
                 Direction::Store => Cluster::Out,
@@ -239,9 +237,20 @@ impl Engine {
                 .process(record)
                 .record_cluster(kind, request.pages);
             let frames = self.vm.frames_of(request.ticket);
-            let ticket = request.ticket;
-            self.store
-                .start(ticket, request.direction, first, frames, &mut self.machine);
+            let (ticket, machine) = (request.ticket, &mut self.machine);
+            match request.place {
+                Place::Swap { first } => {
+                    self.store
+                        .start(ticket, request.direction, first, frames, machine);
+                }
+                Place::External { pager } => {
+                    assert_eq!(request.direction, Direction::Fetch, "files are copied");
+                    let first = self.vm.pages_of(ticket)[0].index;
+                    self.gauges.add(Counter::FileIns, request.pages.into());
+                    self.store
+                        .start_read(ticket, (pager, first), frames, machine);
+                }
+            }
             has_started = true;
         }
         if has_started || !self.turns.is_tended {

@@ -198,6 +198,7 @@ impl LiveMachine {
                 Progress::Nothing(Stop::Busy) if own <= done => {
                     own = run.len();
                     if let Some(hand) = self.hand {
+                        self.open_for_hand(from, (own - done) * PAGE);
                         let faults = &self.program;
                         hand.make_own(from, (own - done) * PAGE, || faults.has_messages());
                     }
@@ -324,11 +325,16 @@ impl LiveMachine {
             let pages = pages_max.min(run.len() - done);
             self.tally.move_calls += 1;
             match self.program.move_pages(to, from, pages * PAGE) {
-                Progress::All => done += self.note_moved_in(&run[done..done + pages]),
+                Progress::All => {
+                    self.protect_arrived(to, pages * PAGE);
+                    done += self.note_moved_in(&run[done..done + pages]);
+                }
                 Progress::Part(bytes) => {
+                    self.protect_arrived(to, bytes);
                     done += self.note_moved_in(&run[done..done + bytes / PAGE]);
                 }
                 Progress::Nothing(Stop::Present) if self.has_left(from) => {
+                    self.protect_arrived(to, PAGE);
                     let at = self.slots[frame.index()].at;
                     done += self.note_moved_in(&run[done..=done]);
                     // In step, who waits is woken when the step is over.
@@ -404,6 +410,7 @@ impl LiveMachine {
         let to = address(self.slots[frame.index()].at);
         match self.program.copy(to, self.pool.address(frame), PAGE) {
             Progress::All | Progress::Part(_) => {
+                self.protect_arrived(to, PAGE);
                 // The slot of a held frame is dropped when it is released.
                 if !self.is_held(frame) {
                     self.queue_drop(frame);

@@ -44,7 +44,7 @@ impl LiveMachine {
         (!self.is_changing()).then_some(false)
     }
 
-    fn count_registered(&self, at: VirtPage, pages: u64) -> u64 {
+    pub(super) fn count_registered(&self, at: VirtPage, pages: u64) -> u64 {
         let mut registered = 0;
         loop {
             let run = self.registered_run(at.plus(registered), pages - registered);

@@ -12,8 +12,8 @@
 //! 3. A write has one page after the other of the file, each as a whole. The last page, of which
 //!    the file may have a part, is written by itself: what bypasses the page cache comes in blocks.
 
-use std::collections::BTreeSet;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::collections::{BTreeSet, VecDeque};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, SlotId, Ticket};
 use tidemark_core::pager::Direction;
 
-use super::{Cause, Part, SwapStore, Transfer, Work, offset_of};
+use super::{Cause, Failure, Part, SwapStore, Transfer, Work, offset_of};
 use crate::machine::LiveMachine;
 use crate::sys::memory::Mapping;
 use crate::sys::ring::Buffers;
@@ -227,6 +227,36 @@ impl SwapStore {
     pub fn writes_of(&self, file: PagerId) -> Option<(Ticket, Ticket)> {
         let writes = &self.files.find(file).writes;
         Some((*writes.first()?, *writes.last()?))
+    }
+
+    /// Sets the size of a file that has become longer or shorter to `bytes`.
+    pub fn set_size_of_file(&mut self, file: PagerId, bytes: u64) {
+        self.files.get_mut(file).source.bytes = bytes;
+    }
+
+    /// Takes the last reading of a file that failed, and forgets those before it.
+    pub fn take_failure_of(&mut self, file: PagerId) -> Option<Failure> {
+        let failures = std::mem::take(&mut self.failures);
+        let (of_file, others) = failures
+            .into_iter()
+            .partition::<VecDeque<Failure>, _>(|failure| failure.file == Some(file));
+        self.failures = others;
+        of_file.back().copied()
+    }
+
+    /// Opens every file anew in a forked child, where the old descriptors mean nothing. `reopen` is
+    /// given the pager and the number that the file has in its parent's engine.
+    pub fn reopen_files(
+        &mut self,
+        mut reopen: impl FnMut(PagerId, RawFd) -> Result<OwnedFd, Errno>,
+    ) -> Result<(), (PagerId, Errno)> {
+        for (number, opened) in (0..).zip(&mut self.files.0) {
+            let Some(opened) = opened else { continue };
+            let (pager, old) = (PagerId(number), &mut opened.source.file);
+            let file = reopen(pager, old.as_raw_fd()).map_err(|error| (pager, error))?;
+            std::mem::forget(std::mem::replace(old, file));
+        }
+        Ok(())
     }
 
     /// Starts to read as many pages of a file as there are `frames`, from its page `first` on. It

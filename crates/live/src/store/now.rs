@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use tidemark_core::id::SlotId;
+use tidemark_core::id::{PagerId, SlotId};
 
 use super::{Cause, SwapStore, offset_of};
 use crate::machine::ZERO_SUM;
@@ -51,12 +51,35 @@ impl SwapStore {
         }
         Ok(())
     }
+
+    /// Reads `count` pages of a file from `first` on at once, into the first pages of `into`: see
+    /// [`read_run_now`](Self::read_run_now). What lies beyond its end reads as zeros.
+    pub fn read_file_now(
+        &mut self,
+        (file, first): (PagerId, u64),
+        count: usize,
+        into: &mut Mapping,
+    ) -> Result<(), Cause> {
+        let (source, slot) = (self.files.get(file), SlotId(first as u32));
+        let left = source.bytes.saturating_sub(offset_of(slot));
+        let bytes = into.first_pages(count);
+        let due = left.min(bytes.len() as u64) as usize;
+        read_until(&source.file, slot, bytes, due)?;
+        bytes[due..].fill(0);
+        Ok(())
+    }
 }
 
 /// Reads what is stored from `slot` on, until `into` is full.
 fn read_fully(file: &OwnedFd, slot: SlotId, into: &mut [u8]) -> Result<(), Cause> {
+    let due = into.len();
+    read_until(file, slot, into, due)
+}
+
+/// The same until the first `due` bytes are there. Whole pages are asked for.
+fn read_until(file: &OwnedFd, slot: SlotId, into: &mut [u8], due: usize) -> Result<(), Cause> {
     let mut filled = 0;
-    while filled < into.len() {
+    while filled < due {
         let offset = offset_of(slot) + filled as u64;
         match rustix::io::pread(file, &mut into[filled..], offset) {
             Ok(0) => return Err(Cause::Short),

@@ -14,6 +14,7 @@
 
 pub mod bare;
 pub mod confine;
+pub mod file_maps;
 pub mod files;
 pub mod folders;
 pub mod futex;

@@ -25,10 +25,14 @@ const COPY: Opcode = opcode::read_write::<raw::uffdio_copy>(GROUP, raw::_UFFDIO_
 const ZEROPAGE: Opcode =
     opcode::read_write::<raw::uffdio_zeropage>(GROUP, raw::_UFFDIO_ZEROPAGE as u8);
 const MOVE: Opcode = opcode::read_write::<raw::uffdio_move>(GROUP, raw::_UFFDIO_MOVE as u8);
+/// `UFFDIO_WRITEPROTECT_MODE_WP`.
+const PROTECT_WRITES: u64 = 1;
 /// `UFFDIO_MOVE_MODE_DONTWAKE` (Linux `include/uapi/linux/userfaultfd.h`).
 const MOVE_QUIETLY: u64 = 1;
 const CONTINUE: Opcode =
     opcode::read_write::<raw::uffdio_continue>(GROUP, raw::_UFFDIO_CONTINUE as u8);
+const PROTECT: Opcode =
+    opcode::read_write::<raw::uffdio_writeprotect>(GROUP, raw::_UFFDIO_WRITEPROTECT as u8);
 const POISON: Opcode = opcode::read_write::<raw::uffdio_poison>(GROUP, raw::_UFFDIO_POISON as u8);
 // `_IO(0xAA, 0x00)` on /dev/userfaultfd.
 const NEW: Opcode = opcode::none(GROUP, 0);
@@ -100,6 +104,8 @@ pub enum OpenError {
 pub enum Mode {
     /// A touch of a missing page is a fault for us.
     Missing,
+    /// So is a write to a page that is [protected](Uffd::protect).
+    MissingAndWrites,
     /// No touch is a fault for us (protection faults only, and none is ever set up): registered
     /// only so that pages can be moved in.
     MoveTarget,
@@ -307,6 +313,9 @@ impl Uffd {
     pub fn register(&self, start: usize, bytes: usize, mode: Mode) -> Result<(), Errno> {
         let mode = match mode {
             Mode::Missing => raw::UFFDIO_REGISTER_MODE_MISSING,
+            Mode::MissingAndWrites => {
+                raw::UFFDIO_REGISTER_MODE_MISSING | raw::UFFDIO_REGISTER_MODE_WP
+            }
             Mode::MoveTarget => raw::UFFDIO_REGISTER_MODE_WP,
         };
         let range = raw::uffdio_range {
@@ -401,6 +410,24 @@ impl Uffd {
         let answer =
             unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<COPY, _>::new(&mut argument)) };
         progress(answer, argument.copy, bytes)
+    }
+
+    /// Protects the present pages of a range that is registered for it from writes, or ends their
+    /// protection; threads that wait for it go on then.
+    pub fn protect(&self, start: usize, bytes: usize, is_wanted: bool) -> Result<(), Errno> {
+        let range = raw::uffdio_range {
+            start: start as u64,
+            len: bytes as u64,
+        };
+        let mut argument = raw::uffdio_writeprotect {
+            range,
+            mode: match is_wanted {
+                true => PROTECT_WRITES,
+                false => 0,
+            },
+        };
+        // SAFETY: opcode and argument type belong together; contents do not change.
+        unsafe { rustix::ioctl::ioctl(&self.fd, Updater::<PROTECT, _>::new(&mut argument)) }
     }
 
     /// Makes missing pages of a registered range end a thread that touches them, with a signal.

@@ -1,0 +1,666 @@
+//! Mapped files: mappings that are filled from the program's files and counted in the budget
+//! (`run --files`).
+//!
+//! The program's call makes the mapping that it asks for, with all that the kernel checks. Then the
+//! engine puts private memory in its place, whose pages it brings from the file: by a descriptor of
+//! its own, past the page cache where the file system can. Such memory is what a
+//! [private copy](tidemark_core::vm::Vm::map_copy) is: pages that were modified go to the store,
+//! the others are dropped. What can't be kept right is left as the program has made it, and counted.
+//!
+//! # Invariants
+//! 1. A part of [`Mapped`] is managed, and nothing of it reads as zeros but what is zeros in the
+//!    file: where a page has gone without a word it is read again.
+//! 2. Beyond the end of its file a part has no region in the core: a touch of that is a fault that
+//!    nobody expects, and ends with `SIGBUS` unless the file has grown.
+
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::OFlags;
+use tidemark_core::fault::Fault;
+use tidemark_core::frame::State;
+use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, VirtPage};
+use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::memory::address_space::Advice;
+
+use super::faults::Arrival;
+use super::feed::RUN_MAX;
+use super::trouble::pid;
+use super::{Engine, Trouble, address_of, page_of, pages_in, say};
+use crate::mapped::{MappedFile, Part};
+use crate::requests::{SHARED, TAKEN};
+use crate::shared::Counter;
+use crate::store::Cause;
+use crate::store::files::{self, PAGES_MAX, Source};
+use crate::sys::file_maps::{self, Facts, Native};
+use crate::sys::uffd::Uffd;
+use crate::sys::{Errno, PAGE, program, reserve};
+
+const READ: u32 = libc::PROT_READ as u32;
+const WRITE: u32 = libc::PROT_WRITE as u32;
+const EXECUTE: u32 = libc::PROT_EXEC as u32;
+/// Free frames are emptied when files have gone of as many pages as this part of them, as a
+/// divisor: to look at each frame for each small file would take too long.
+const GONE_PART: u64 = 16;
+
+/// A mapping that the program has made.
+#[derive(Clone, Copy)]
+pub(super) struct Made {
+    pub(super) start: usize,
+    pub(super) bytes: usize,
+    /// The number of the file in the program's table.
+    pub(super) file: RawFd,
+    /// The page of the file that is mapped first.
+    pub(super) first: u32,
+    /// The rights as `mmap` takes them, and [`SHARED`].
+    pub(super) kind: u32,
+}
+
+/// The reason for which a mapping is left as the program has made it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Passed {
+    Executable,
+    SharedWritable,
+    Closed,
+    NoFile,
+    InMemory,
+    OpenForWriting,
+    WrittenByOthers,
+    Large,
+    Locked,
+    Unreadable,
+    Refused,
+}
+
+impl Passed {
+    fn reason(self) -> &'static str {
+        match self {
+            Passed::Executable => "it is mapped to be executed",
+            Passed::SharedWritable => "it is mapped shared and writable",
+            Passed::Closed => "it is mapped without any rights",
+            Passed::NoFile => "it is no regular file, or empty",
+            Passed::InMemory => "its file system keeps it in memory",
+            Passed::OpenForWriting => {
+                "the program has opened it for writing, and would not see here what it writes; \
+                 open it for reading only"
+            }
+            Passed::WrittenByOthers => "somebody has it open for writing",
+            Passed::Large => "it is mapped too far behind its start",
+            Passed::Locked => "it is locked in memory",
+            Passed::Unreadable => "it can't be opened or read again",
+            Passed::Refused => "the kernel refuses what managing it takes",
+        }
+    }
+}
+
+impl Engine {
+    /// Manages a mapping of a file that has just been made, if it is one of those to manage.
+    pub(super) fn take_file_over(&mut self, made: Made) -> bool {
+        let Ok(file) = crate::sys::files::copy_of_programs(made.file) else {
+            return false;
+        };
+        let Ok(facts) = file_maps::facts(&file) else {
+            return false;
+        };
+        if !self.mapped.wants(facts.path.as_os_str().as_bytes()) {
+            return false;
+        }
+        match self.replace_mapping(made, &file, &facts) {
+            Ok(()) => {
+                self.gauges.add(Counter::FileMappings, 1);
+                true
+            }
+            Err(passed) => {
+                self.gauges.add(Counter::FileMappingsPassed, 1);
+                self.gauges.add(Counter::FileBytesPassed, made.bytes as u64);
+                self.tell_of_passed(passed, &facts);
+                false
+            }
+        }
+    }
+
+    /// Says once for each reason why a file that the user has named is not managed.
+    fn tell_of_passed(&mut self, passed: Passed, facts: &Facts) {
+        let bit = 1 << passed as u32;
+        if !self.mapped.is_named || self.mapped.told & bit != 0 {
+            return;
+        }
+        self.mapped.told |= bit;
+        say(&format!(
+            "{} ({}): `{}` is not managed: {}",
+            self.setup.name,
+            pid(),
+            facts.path.display(),
+            passed.reason()
+        ));
+    }
+
+    fn replace_mapping(&mut self, made: Made, file: &OwnedFd, facts: &Facts) -> Result<(), Passed> {
+        judge(made, facts)?;
+        if reserve::is_locked(made.start, made.bytes) {
+            return Err(Passed::Locked);
+        }
+        let (own, bytes) = open_again(file, facts)?;
+        let is_writable = made.kind & WRITE != 0;
+        let is_shared = made.kind & SHARED != 0;
+        // The calls that made room for it may have left their messages, or be about to.
+        if !self.await_changes() {
+            return Err(Passed::Refused);
+        }
+        let (start, end) = (made.start, made.start + made.bytes);
+        let native = Native {
+            start,
+            bytes: made.bytes,
+            offset: u64::from(made.first) * PAGE_BYTES,
+            is_writable,
+            is_shared,
+        };
+        file_maps::replace(native).map_err(|_| Passed::Refused)?;
+        let (at, pages) = (page_of(start), pages_in(start, end));
+        if self.machine.register_closable(at, pages) != Ok(pages) {
+            // It can fail only after the rest has, or where the mapping is gone.
+            let _ = self.machine.unregister(at, pages);
+            let _ = file_maps::restore(native, file);
+            return Err(Passed::Refused);
+        }
+        self.scanner.forget(start, end);
+        self.vm.unmap(&mut self.machine, self.space, at, pages);
+        let pager = self.store.open_file(Source {
+            file: own,
+            bytes,
+            is_constant: is_shared,
+        });
+        let part = Part {
+            start,
+            end,
+            pager,
+            first: made.first.into(),
+            is_shared,
+            is_closed: !is_writable,
+        };
+        if part.is_closed {
+            // There are no pages yet that it could fail to protect.
+            let _ = self.machine.close(start, end);
+        }
+        let known = MappedFile {
+            path: facts.path.clone(),
+            identity: facts.identity,
+            bytes,
+        };
+        self.map_pages(part, known.pages());
+        self.mapped.insert(part, known);
+        self.managed.insert(start, end);
+        self.note_mapped(start, end);
+        Ok(())
+    }
+
+    /// Has the core know of a part of a file of so many pages.
+    fn map_pages(&mut self, part: Part, file_pages: u64) {
+        let pages = pages_in(part.start, part.address_of(file_pages));
+        if pages == 0 {
+            return;
+        }
+        let (at, pager, first) = (page_of(part.start), part.pager, part.first);
+        // What may be written to is the mapping's business.
+        let rights = Rights::Write;
+        let mapped = self
+            .vm
+            .map_copy(self.space, at, pages, pager, first, rights);
+        mapped.expect("the range was unmapped");
+    }
+
+    /// Forgets files in a range that is not theirs any more.
+    pub(super) fn forget_files(&mut self, start: usize, end: usize) {
+        if self.mapped.is_empty() {
+            return;
+        }
+        self.machine.forget_closed(start, end);
+        let parts = self.mapped.take(start, end);
+        for part in &parts {
+            if self.mapped.remove_unused(part.pager) {
+                self.store.close_file(part.pager);
+            }
+        }
+        let pages = parts.iter().map(|part| pages_in(part.start, part.end));
+        self.mapped.gone_pages += pages.sum::<u64>();
+        let opened = u64::from(self.machine.pool().opened());
+        if self.mapped.gone_pages * GONE_PART >= opened.max(1) {
+            self.mapped.gone_pages = 0;
+            self.give_free_pages_back();
+        }
+    }
+
+    /// Gives the host the pages back that lie in free frames: what was a file's and out of the
+    /// program when that let it go. They would pass for memory that can't be managed.
+    fn give_free_pages_back(&mut self) {
+        let opened = self.machine.pool().opened();
+        for frame in (0..opened).map(FrameId) {
+            if self.vm.frames().state(frame) == State::Free {
+                self.machine.retire(frame);
+            }
+        }
+        self.machine.settle();
+    }
+
+    /// The part of a file at an address.
+    pub(super) fn file_part(&self, at: VirtPage) -> Option<Part> {
+        self.mapped.find(address_of(at))
+    }
+
+    /// Serves a fault on a page of a file that should be there. If it is gone without a word, it is
+    /// read again.
+    pub(super) fn serve_mapped_file(&mut self, arrival: Arrival) {
+        let at = page_of(arrival.address);
+        match self.machine.pages().is_present(address_of(at)) {
+            Ok(true) => {
+                self.machine.wake(at);
+                self.gauges.add(Counter::SpuriousFaults, 1);
+                self.end_wait(arrival, None);
+            }
+            _ if self.machine.is_changing() => self.waiting.put_off(arrival),
+            _ => {
+                self.vm.discard(&mut self.machine, self.space, at, 1);
+                self.serve(arrival);
+            }
+        }
+    }
+
+    /// Serves a fault of a part of a file where the core knows of no page: beyond its end, unless
+    /// it has grown. False if there is none.
+    pub(super) fn serve_beyond_file(&mut self, arrival: Arrival) -> bool {
+        let at = page_of(arrival.address);
+        let Some(part) = self.file_part(at) else {
+            return false;
+        };
+        let known = self.mapped.file(part.pager).bytes;
+        let size = self.store.size_of_file(part.pager).unwrap_or(known);
+        if size > known && part.page_at(address_of(at)) < size.div_ceil(PAGE_BYTES) {
+            self.grow_file(part.pager, size);
+            self.waiting.put_off(arrival);
+            return true;
+        }
+        self.end_who_touches(at);
+        self.end_wait(arrival, None);
+        true
+    }
+
+    /// Has who touches a page meet `SIGBUS`, and a system call an error.
+    fn end_who_touches(&mut self, at: VirtPage) {
+        // Where this fails the thread touches again.
+        let _ = self.machine.program().poison(address_of(at), PAGE);
+        self.machine.wake(at);
+    }
+
+    /// Takes in that a file is longer than it was known to be.
+    fn grow_file(&mut self, pager: PagerId, size: u64) {
+        let before = self.mapped.file(pager).clone();
+        self.mapped.file_mut(pager).bytes = size;
+        self.store.set_size_of_file(pager, size);
+        let file_pages = size.div_ceil(PAGE_BYTES).min(PAGES_MAX);
+        for part in self.mapped.parts_of(pager) {
+            let (last, start) = (
+                part.address_of(before.bytes / PAGE_BYTES),
+                part.address_of(before.pages()),
+            );
+            // More of its last page is the file's now.
+            if last < start && !self.is_modified(page_of(last)) {
+                let at = page_of(last);
+                self.take_away(at, 1);
+                self.vm.discard(&mut self.machine, self.space, at, 1);
+            }
+            let rest = Part {
+                start,
+                first: part.page_at(start),
+                ..part
+            };
+            if start < part.end {
+                let (at, pages) = (page_of(start), pages_in(start, part.end));
+                self.vm.unmap(&mut self.machine, self.space, at, pages);
+                self.map_pages(rest, file_pages);
+            }
+        }
+    }
+
+    /// Returns true if what is at `at` may not be what the file has.
+    fn is_modified(&self, at: VirtPage) -> bool {
+        let is_private = self.file_part(at).is_some_and(|part| !part.is_shared);
+        let is_somewhere = self.vm.contents_at(self.space, at).is_some();
+        is_private && is_somewhere
+    }
+
+    /// A page could not be had. If it is a file's, sees to who waits for it; else false.
+    pub(super) fn lose_file_page(&mut self, fault: Fault) -> bool {
+        let Some(part) = self.file_part(fault.at) else {
+            return false;
+        };
+        if self.vm.slot_at(self.space, fault.at).is_some() {
+            return false;
+        }
+        let failure = self.store.take_failure_of(part.pager);
+        let known = self.mapped.file(part.pager).bytes;
+        let size = self.store.size_of_file(part.pager).unwrap_or(known);
+        if size < known {
+            self.cut_file(part.pager, size);
+        } else if let Some(failure) = failure
+            && failure.cause != Cause::Short
+        {
+            let file = self.mapped.file(part.pager).path.display();
+            say(&format!(
+                "{} ({}): `{file}`: {failure}; the program meets SIGBUS",
+                self.setup.name,
+                pid()
+            ));
+            self.end_who_touches(fault.at);
+        }
+        // Who waits touches again, and meets what is there now.
+        self.retry(fault);
+        true
+    }
+
+    /// Takes in that a file is shorter than it was known to be: pages behind its end are lost, as
+    /// natively, those that were modified included.
+    fn cut_file(&mut self, pager: PagerId, size: u64) {
+        let file = self.mapped.file_mut(pager);
+        let before = std::mem::replace(&mut file.bytes, size);
+        let path = file.path.display().to_string();
+        self.store.set_size_of_file(pager, size);
+        for part in self.mapped.parts_of(pager) {
+            let start = part.address_of(size.div_ceil(PAGE_BYTES));
+            if start < part.end {
+                let (at, pages) = (page_of(start), pages_in(start, part.end));
+                self.take_away(at, pages);
+                self.vm.unmap(&mut self.machine, self.space, at, pages);
+            }
+        }
+        say(&format!(
+            "{} ({}): `{path}` was cut to {size} bytes while {before} were mapped; the program \
+             meets SIGBUS behind them",
+            self.setup.name,
+            pid()
+        ));
+    }
+
+    /// Moves the pages of a range out of the program, as far as they can be moved.
+    fn take_away(&mut self, at: VirtPage, pages: u64) {
+        for page in (0..pages).map(|page| at.plus(page)) {
+            if let Some(frame) = self.vm.frame_at(self.space, page) {
+                self.machine.leave(self.space, page, frame);
+            }
+        }
+        self.machine.settle();
+    }
+
+    /// Follows advice about a range. Answers as [`Ask::AdviseFile`](crate::requests::Ask) says.
+    pub(super) fn advise_file(&mut self, start: usize, bytes: usize, advice: i32) -> u64 {
+        let end = start.saturating_add(bytes);
+        if !self.await_changes() {
+            return 0;
+        }
+        let parts = self.mapped.collect_overlaps(start, end);
+        if parts.is_empty() {
+            return 0;
+        }
+        let kept = match advice {
+            libc::MADV_NORMAL => Some(Advice::Normal),
+            libc::MADV_SEQUENTIAL => Some(Advice::Sequential),
+            libc::MADV_RANDOM => Some(Advice::Random),
+            libc::MADV_WILLNEED => None,
+            // About means that files are not kept by here.
+            libc::MADV_COLD
+            | libc::MADV_PAGEOUT
+            | libc::MADV_HUGEPAGE
+            | libc::MADV_NOHUGEPAGE
+            | libc::MADV_MERGEABLE
+            | libc::MADV_UNMERGEABLE => return TAKEN,
+            // Not for files.
+            _ => return TAKEN + u64::from(Errno::INVAL.raw_os_error().unsigned_abs()),
+        };
+        for part in parts {
+            let (at, pages) = (page_of(part.start), pages_in(part.start, part.end));
+            match kept {
+                Some(advice) => self.vm.advise(self.space, at, pages, advice),
+                None => self.mapped.ahead.push_back(at.0..at.0 + pages),
+            }
+        }
+        self.read_files_ahead();
+        TAKEN
+    }
+
+    /// Has more read of what was asked for ahead, as far as there are frames for it.
+    pub(super) fn read_files_ahead(&mut self) {
+        while let Some(mut due) = self.mapped.ahead.pop_front() {
+            let before = due.start;
+            let (vm, machine) = (&mut self.vm, &mut self.machine);
+            vm.handle_prefetches(self.now, machine, self.space, &mut due);
+            let is_moving = due.start != before || vm.transfers_pending() > 0;
+            if !due.is_empty() && is_moving {
+                return self.mapped.ahead.push_front(due);
+            }
+        }
+    }
+
+    /// Changes the program's rights to a range. Answers as
+    /// [`Ask::ProtectFile`](crate::requests::Ask) says.
+    pub(super) fn protect_file(&mut self, start: usize, bytes: usize, rights: u32) -> u64 {
+        let Some(bytes) = bytes.checked_next_multiple_of(PAGE) else {
+            return 0;
+        };
+        let end = start.saturating_add(bytes);
+        if !self.await_changes() || self.mapped.collect_overlaps(start, end).is_empty() {
+            return 0;
+        }
+        let mut at = start;
+        while at < end {
+            let next = self.mapped.collect_overlaps(at, end).first().copied();
+            let changed = match next {
+                Some(part) if part.start == at => {
+                    at = part.end;
+                    self.protect_part(part, rights)
+                }
+                other => {
+                    let to = other.map_or(end, |part| part.start);
+                    let from = std::mem::replace(&mut at, to);
+                    file_maps::protect(from, to - from, rights)
+                }
+            };
+            if let Err(error) = changed {
+                return TAKEN + u64::from(error.raw_os_error().unsigned_abs());
+            }
+        }
+        TAKEN
+    }
+
+    /// Changes the program's rights to a part of a file. Memory that the program may only read is
+    /// writable to the kernel, so that pages can be moved there, and closed by other means.
+    fn protect_part(&mut self, part: Part, rights: u32) -> Result<(), Errno> {
+        if part.is_shared && rights & WRITE != 0 {
+            // It was opened for reading only, or it would not be managed.
+            return Err(Errno::ACCESS);
+        }
+        let is_closed = rights == READ;
+        let to_kernel = match is_closed {
+            true => READ | WRITE,
+            false => rights,
+        };
+        file_maps::protect(part.start, part.end - part.start, to_kernel)?;
+        let changed = match is_closed {
+            true => self.machine.close(part.start, part.end),
+            false => self.machine.open(part.start, part.end),
+        };
+        for taken in self.mapped.take(part.start, part.end) {
+            self.mapped.put(Part { is_closed, ..taken });
+        }
+        // The address space has been at rest just now. If it is not any more, pages that are there
+        // stay as they are.
+        changed.or(Ok(()))
+    }
+
+    /// A write to what the program may only read: has the kernel refuse it, by `SIGSEGV` or as the
+    /// error of a system call. The page is one that can't be moved from then on.
+    pub(super) fn refuse_write(&mut self, arrival: Arrival) {
+        let start = address_of(page_of(arrival.address));
+        // Where these fail the thread meets the same fault again.
+        let _ = file_maps::protect(start, PAGE, READ);
+        let _ = self.machine.open(start, start + PAGE);
+        self.machine.wake(page_of(start));
+        self.end_wait(arrival, None);
+    }
+
+    /// Has what a mapping has grown by show what follows in the file. Answers as
+    /// [`Ask::GrowFile`](crate::requests::Ask) says.
+    pub(super) fn grow_mapping(&mut self, start: usize, bytes_before: usize, bytes: usize) -> u64 {
+        let before = bytes_before.next_multiple_of(PAGE);
+        let bytes = bytes.next_multiple_of(PAGE);
+        if !self.await_changes() {
+            return 0;
+        }
+        let part = start
+            .checked_add(before)
+            .and_then(|end| self.mapped.find(end - PAGE));
+        let Some(part) = part.filter(|part| part.end == start + before && before < bytes) else {
+            return 0;
+        };
+        let more = Part {
+            start: part.end,
+            end: start + bytes,
+            first: part.first + pages_in(part.start, part.end),
+            ..part
+        };
+        let (at, pages) = (page_of(more.start), pages_in(more.start, more.end));
+        if self.machine.register_closable(at, pages) != Ok(pages) {
+            return 0;
+        }
+        if more.is_closed {
+            // As for a new one.
+            let _ = self.machine.close(more.start, more.end);
+        }
+        self.vm.unmap(&mut self.machine, self.space, at, pages);
+        self.adoption.remove(more.start, more.end);
+        self.managed.insert(more.start, more.end);
+        self.note_mapped(more.start, more.end);
+        self.mapped.put(more);
+        let known = self.mapped.file(part.pager).bytes;
+        let size = self.store.size_of_file(part.pager).unwrap_or(known);
+        if size > known {
+            self.grow_file(part.pager, size);
+        } else {
+            self.map_pages(more, self.mapped.file(part.pager).pages());
+        }
+        TAKEN
+    }
+
+    /// Reads pages of a file at once, into the engine's own: from the one at `address` on, up to
+    /// `end`. Answers how many; none where the file has none.
+    pub(super) fn read_file_now(&mut self, address: usize, end: usize) -> Result<usize, Cause> {
+        let Some(part) = self.mapped.find(address) else {
+            return Ok(0);
+        };
+        let first = part.page_at(address);
+        let has = part.address_of(self.mapped.file(part.pager).pages());
+        let is_out = |at: &usize| self.vm.contents_at(self.space, page_of(*at)).is_none();
+        let pages = (address..has.min(end)).step_by(PAGE).take(RUN_MAX);
+        let count = pages.take_while(is_out).count();
+        if count > 0 {
+            let into = &mut self.freeze.page;
+            self.store.read_file_now((part.pager, first), count, into)?;
+        }
+        Ok(count)
+    }
+
+    /// Reads the page of a file at an address at once, for an engine at rest. `None`: the file has
+    /// none, or can't be read.
+    pub(super) fn read_file_frozen(&mut self, address: usize) -> Option<usize> {
+        let part = self.mapped.find(address)?;
+        let page = part.page_at(address);
+        if page >= self.mapped.file(part.pager).pages() {
+            return None;
+        }
+        let into = &mut self.freeze.page;
+        let read = self.store.read_file_now((part.pager, page), 1, into);
+        read.ok().map(|()| into.start())
+    }
+
+    /// Has a child that was forked behind the engine's back meet `SIGBUS` where it touches pages of
+    /// files that it lacks: nobody would bring them, and they would read as zeros.
+    pub(super) fn poison_files_of(&self, child: &Uffd) {
+        for part in self.mapped.parts() {
+            let mut at = part.start;
+            while at < part.end {
+                let is_out = |at: &usize| self.vm.contents_at(self.space, page_of(*at)).is_none();
+                let pages = (at..part.end).step_by(PAGE);
+                let count = pages.take_while(is_out).count();
+                if count > 0 {
+                    // Where this fails the child has a page there, or has ended.
+                    let _ = child.poison(at, count * PAGE);
+                }
+                at += (count + 1) * PAGE;
+            }
+        }
+    }
+
+    /// Has who touches what lies behind the ends of files in a range meet `SIGBUS`, now that the
+    /// engine will not hear of it.
+    pub(super) fn close_ends_of_files(&mut self, start: usize, end: usize) {
+        for part in self.mapped.collect_overlaps(start, end) {
+            let from = part.address_of(self.mapped.file(part.pager).pages());
+            if from < part.end {
+                let _ = self.machine.program().poison(from, part.end - from);
+            }
+        }
+    }
+
+    /// Opens in a forked child the files that its parent's engine has open.
+    pub(super) fn reopen_files(&mut self, parent_engine: u32) -> Result<(), Trouble> {
+        let mapped = &self.mapped;
+        let reopened = self.store.reopen_files(|pager, number| {
+            let copied = program::copy_of_others_file(parent_engine, number);
+            // It may have gone already. By its path it is the same file, if that is still there.
+            copied.or_else(|_| {
+                let file = mapped.file(pager);
+                let direct = OFlags::RDONLY | OFlags::DIRECT;
+                file_maps::open_same(&file.path, file.identity, direct)
+                    .or_else(|_| file_maps::open_same(&file.path, file.identity, OFlags::RDONLY))
+            })
+        });
+        reopened.map_err(|(_, error)| Trouble::Call {
+            what: "opening a mapped file in a forked process",
+            error,
+        })
+    }
+}
+
+/// Decides whether a mapping can be managed, by what the program has asked for and by what is known
+/// of the file.
+fn judge(made: Made, facts: &Facts) -> Result<(), Passed> {
+    let has = |right| made.kind & right != 0;
+    let pages = (made.bytes / PAGE) as u64;
+    let refusals = [
+        (has(EXECUTE), Passed::Executable),
+        (has(SHARED) && has(WRITE), Passed::SharedWritable),
+        (!has(READ) && !has(WRITE), Passed::Closed),
+        (!facts.is_regular || facts.bytes == 0, Passed::NoFile),
+        (facts.is_in_memory, Passed::InMemory),
+        (facts.is_open_for_writing, Passed::OpenForWriting),
+        (u64::from(made.first) + pages >= PAGES_MAX, Passed::Large),
+    ];
+    match refusals.iter().find(|(is_refused, _)| *is_refused) {
+        Some((_, passed)) => Err(*passed),
+        None => Ok(()),
+    }
+}
+
+/// Opens a file of the program anew, so that nothing the program does to its descriptor matters.
+/// Answers its size, too.
+fn open_again(file: &OwnedFd, facts: &Facts) -> Result<(OwnedFd, u64), Passed> {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let opened = files::open(link.as_ref());
+    let (own, bytes) = opened.map_err(|_| Passed::Unreadable)?;
+    if bytes == 0 || bytes < facts.bytes {
+        return Err(Passed::Unreadable);
+    }
+    match file_maps::is_written_by_others(&own) {
+        true => Err(Passed::WrittenByOthers),
+        false => Ok((own, bytes)),
+    }
+}
