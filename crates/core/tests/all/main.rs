@@ -4,6 +4,7 @@ mod copies;
 mod daemon;
 mod default_policy;
 mod early_eviction;
+mod flushing;
 mod frame_order;
 mod golden;
 mod kernels;
