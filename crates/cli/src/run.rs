@@ -57,11 +57,11 @@ pub struct Arguments {
     /// to the swap file, or to one of the two alone [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
-    /// Manage mapped files, too: private mappings and shared ones that are only read, of files whose
-    /// absolute paths match GLOB (`*` stands for anything, `/` included) or of all. The program then
-    /// does not see what others write to them meanwhile; each process has its own pages of them, and
-    /// what the page cache has of them is there twice. What can't be kept right is left alone, and
-    /// counted
+    /// Manage mapped files, too: private mappings and shared ones that are only read, of files
+    /// whose absolute paths match GLOB (`*` stands for anything, `/` included) or of all. The
+    /// program then does not see what others write to them meanwhile; each process has its own
+    /// pages of them, and what the page cache has of them is there twice. What can't be kept right
+    /// is left alone, and counted
     #[arg(
         long,
         value_name = "GLOB",
