@@ -27,9 +27,9 @@ use plan::Plan;
 /// Runs a program, and all it starts, in bounded memory
 ///
 /// The program's private memory is managed: at most SIZE of it is resident at a time, and the rest
-/// is in compressed memory or in a swap file that is deleted at the end. Stacks, code, shared memory
-/// and, without --files, mapped files are not managed; their resident part is counted as unmanaged.
-/// The program's output, signals and exit status do not change.
+/// is in compressed memory or in a swap file that is deleted at the end. Stacks, code, shared
+/// memory and, without --files, mapped files are not managed; their resident part is counted as
+/// unmanaged. The program's output, signals and exit status do not change.
 ///
 /// Statistics are written when PROGRAM ends. Processes that outlive it stay managed: a
 /// `tidemark keep` in the background serves them until the last of them ends.
@@ -58,11 +58,11 @@ pub struct Arguments {
     /// [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]
     store: Option<Store>,
-    /// Manage mapped files, too: private mappings, and shared ones that are only read, of all files
-    /// or of those whose absolute paths match GLOB (`*` matches anything, `/` included). The program
-    /// does not see later writes of others to these files. Each process has its own copy of their
-    /// pages, beside the page cache's. Mappings that can't be kept right are left to the kernel, and
-    /// counted
+    /// Manage mapped files, too: private mappings, and shared ones that are only read, of all
+    /// files or of those whose absolute paths match GLOB (`*` matches anything, `/` included). The
+    /// program does not see later writes of others to these files. Each process has its own copy of
+    /// their pages, beside the page cache's. Mappings that can't be kept right are left to the
+    /// kernel, and counted
     #[arg(
         long,
         value_name = "GLOB",

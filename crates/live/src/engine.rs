@@ -11,7 +11,8 @@
 //!    and sleeps only in [`turn`], with a time limit.
 //! 3. Its files are in a file table of its own: the program can't see or close them.
 //!
-//! [`faults`] serves faults, [`files`] those of mapped files, [`changes`] follows the address space, [`adopt`] takes over memory,
+//! [`faults`] serves faults, [`files`] those of mapped files, [`changes`] follows the address
+//! space, [`adopt`] takes over memory,
 //! [`locks`] lets go of what is locked, [`here`] serves on the program's threads, [`asks`] answers
 //! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
 //! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which

@@ -44,7 +44,7 @@ impl Part {
         (self.start.saturating_add(pages.saturating_mul(PAGE))).min(self.end)
     }
 
-    /// What of it lies in `start..end`.
+    /// The part of it that lies in `start..end`.
     fn cut_to(self, start: usize, end: usize) -> Part {
         let start = start.max(self.start);
         Part {
@@ -151,7 +151,7 @@ impl Mapped {
         (address < part.end).then_some(*part)
     }
 
-    /// What of parts lies in `start..end`, in the order of addresses.
+    /// The pieces of parts that lie in `start..end`, in the order of addresses.
     pub fn collect_overlaps(&self, start: usize, end: usize) -> Vec<Part> {
         let Some(before) = end.checked_sub(1) else {
             return Vec::new();

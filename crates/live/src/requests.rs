@@ -138,7 +138,7 @@ pub enum Ask {
         start: usize,
         /// Size in bytes before, ...
         bytes_before: usize,
-        /// ... and now.
+        /// Its length now, in bytes.
         bytes: usize,
     },
     /// The program ends: write down the final state.

@@ -8,7 +8,7 @@
 //!   where the C library calls the kernel by itself, [`growth`] is memory that comes in small
 //!   steps, [`forks`] the ways to fork, [`ends`] those to leave one's memory, [`spaces`] those to
 //!   enter namespaces, [`filters`] those that forbid calls.
-//! - [`files`] tells of mapped files that are managed.
+//! - [`hooks::files`] reports mapped files that are managed.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
@@ -28,7 +28,6 @@
 mod awake;
 mod ends;
 mod environment;
-mod files;
 mod filters;
 mod forks;
 mod growth;
@@ -207,7 +206,7 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     let hand = StackSlot::new().map_err(call("making a helper's stack"))?;
     let is_in_thread = setup.is_in_thread;
     if setup.files.is_some() {
-        files::note_wanted();
+        hooks::files::note_wanted();
     }
     if setup.measures_locks {
         meters::start();

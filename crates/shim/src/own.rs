@@ -11,8 +11,8 @@ use tidemark_live::sys::maps::{self, Area, Kind};
 use tidemark_live::sys::{Errno, PAGE, reserve};
 
 use crate::forks::note_error;
-use crate::hooks::{self, ASK_LIMIT, keeping_errno};
-use crate::{REQUESTS, files, filters, system_call, system_call_of_six};
+use crate::hooks::{self, ASK_LIMIT, files, keeping_errno};
+use crate::{REQUESTS, filters, system_call, system_call_of_six};
 
 /// The number of times that a mapping is tried again that the kernel has as several.
 const PARTS_TRIES: u32 = 3;

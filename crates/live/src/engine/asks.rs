@@ -50,38 +50,12 @@ impl Engine {
                 let is_lent = self.lend_folder(socket).is_ok();
                 requests.answer(taken, u64::from(is_lent));
             }
-            Ask::MapFile {
-                start,
-                bytes,
-                file,
-                first,
-                kind,
-            } => {
-                let bytes = bytes.next_multiple_of(PAGE);
-                let is_managed = self.take_file_over(Made {
-                    start,
-                    bytes,
-                    file,
-                    first,
-                    kind,
-                });
-                requests.answer(taken, u64::from(is_managed));
+            Ask::MapFile { .. } | Ask::AdviseFile { .. } => {
+                self.answer_of_files(requests, taken, ask)
             }
-            Ask::AdviseFile {
-                start,
-                bytes,
-                advice,
-            } => requests.answer(taken, self.advise_file(start, bytes, advice)),
-            Ask::ProtectFile {
-                start,
-                bytes,
-                rights,
-            } => requests.answer(taken, self.protect_file(start, bytes, rights)),
-            Ask::GrowFile {
-                start,
-                bytes_before,
-                bytes,
-            } => requests.answer(taken, self.grow_mapping(start, bytes_before, bytes)),
+            Ask::ProtectFile { .. } | Ask::GrowFile { .. } => {
+                self.answer_of_files(requests, taken, ask);
+            }
             Ask::Release => {
                 self.place.let_go(self.now);
                 requests.answer(taken, 0);
@@ -108,6 +82,46 @@ impl Engine {
                 requests.answer(taken, 0);
             }
         }
+    }
+
+    /// Answers what is asked of mapped files.
+    fn answer_of_files(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
+        let answer = match ask {
+            Ask::MapFile {
+                start,
+                bytes,
+                file,
+                first,
+                kind,
+            } => {
+                let bytes = bytes.next_multiple_of(PAGE);
+                let made = Made {
+                    start,
+                    bytes,
+                    file,
+                    first,
+                    kind,
+                };
+                u64::from(self.take_file_over(made))
+            }
+            Ask::AdviseFile {
+                start,
+                bytes,
+                advice,
+            } => self.advise_file(start, bytes, advice),
+            Ask::ProtectFile {
+                start,
+                bytes,
+                rights,
+            } => self.protect_file(start, bytes, rights),
+            Ask::GrowFile {
+                start,
+                bytes_before,
+                bytes,
+            } => self.grow_mapping(start, bytes_before, bytes),
+            _ => unreachable!("the caller has the others"),
+        };
+        requests.answer(taken, answer);
     }
 
     /// Takes over what of a range can be managed and is not yet, of mappings of any size.

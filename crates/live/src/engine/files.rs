@@ -5,13 +5,14 @@
 //! engine puts private memory in its place, whose pages it brings from the file: by a descriptor of
 //! its own, past the page cache where the file system can. Such memory is what a
 //! [private copy](tidemark_core::vm::Vm::map_copy) is: pages that were modified go to the store,
-//! the others are dropped. What can't be kept right is left as the program has made it, and counted.
+//! the others are dropped. What can't be kept right is left as the program has made it, and
+//! counted.
 //!
 //! # Invariants
 //! 1. A part of [`Mapped`] is managed, and nothing of it reads as zeros but what is zeros in the
 //!    file: where a page has gone without a word it is read again.
-//! 2. Beyond the end of its file a part has no region in the core: a touch of that is a fault that
-//!    nobody expects, and ends with `SIGBUS` unless the file has grown.
+//! 2. Beyond the end of its file a part has no region in the core: a touch of that is a fault
+//!    without one, and ends with `SIGBUS` unless the file has grown.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -84,7 +85,7 @@ impl Passed {
                 "the program has opened it for writing, and would not see here what it writes; \
                  open it for reading only"
             }
-            Passed::WrittenByOthers => "somebody has it open for writing",
+            Passed::WrittenByOthers => "another process has it open for writing",
             Passed::Large => "it is mapped too far behind its start",
             Passed::Locked => "it is locked in memory",
             Passed::Unreadable => "it can't be opened or read again",
@@ -194,7 +195,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Has the core know of a part of a file of so many pages.
+    /// Maps a part of a file of `file_pages` pages in the core.
     fn map_pages(&mut self, part: Part, file_pages: u64) {
         let pages = pages_in(part.start, part.address_of(file_pages));
         if pages == 0 {
@@ -581,7 +582,7 @@ impl Engine {
     }
 
     /// Has a child that was forked behind the engine's back meet `SIGBUS` where it touches pages of
-    /// files that it lacks: nobody would bring them, and they would read as zeros.
+    /// files that it lacks: no engine would bring them, and they would read as zeros.
     pub(super) fn poison_files_of(&self, child: &Uffd) {
         for part in self.mapped.parts() {
             let mut at = part.start;

@@ -157,6 +157,11 @@ impl Setup {
 }
 
 impl Setup {
+    /// The time of the first tick: at once, and in step when it is due.
+    fn first_tick(&self) -> Time {
+        Time(u64::from(self.is_in_step) * STEP_TICK_NS)
+    }
+
     fn features(&self) -> Features {
         let features = Features::THREAD_ID.and(Features::CHANGES);
         let features = features.and(Features::FORKS);
@@ -315,8 +320,7 @@ impl Engine {
             swap_file,
             has_store: true,
             now: now(),
-            // In step the first tick comes when it is due.
-            next_tick: Time(u64::from(setup.is_in_step) * STEP_TICK_NS),
+            next_tick: setup.first_tick(),
             passed_ns: 0,
             turns: Turns::default(),
             budget,

@@ -1,5 +1,5 @@
-//! Mappings of the program's files, as the engine changes them; and what the kernel tells of a file
-//! and of others that have it open.
+//! Mappings of the program's files, as the engine changes them; and what the kernel shows of a
+//! file, and of others that have it open.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -74,9 +74,9 @@ fn is_direct_access(file: &OwnedFd) -> bool {
     found.is_ok_and(|found| found.stx_attributes.bits() & ATTRIBUTE_DAX != 0)
 }
 
-/// Returns true if somebody is known to have the file behind `file`, which is open for reading
-/// only, open for writing. The kernel grants a lease for reading only where nobody has; who may
-/// take no leases learns nothing.
+/// Returns true if another process is known to have the file behind `file` open for writing.
+/// `file` is open for reading only. The kernel grants a lease for reading only where no process has
+/// it open for writing; a process that may take no leases learns nothing.
 pub fn is_written_by_others(file: &OwnedFd) -> bool {
     let lease = |kind: i32| {
         let number = file.as_raw_fd();
