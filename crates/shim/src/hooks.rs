@@ -459,8 +459,8 @@ pub(crate) mod files {
     /// `None` if the advice is the kernel's business.
     pub(crate) fn advise(start: usize, bytes: usize, advice: c_int) -> Option<c_long> {
         let is_kernels = match advice {
-            // The kernel reports the pages that it takes away. The others fill, or concern cores and
-            // forks.
+            // The kernel reports the pages that it takes away. The others fill, or concern cores
+            // and forks.
             libc::MADV_DONTNEED | libc::MADV_POPULATE_READ | libc::MADV_DONTFORK => true,
             libc::MADV_DOFORK | libc::MADV_DONTDUMP | libc::MADV_DODUMP => true,
             libc::MADV_POPULATE_WRITE | DONTNEED_LOCKED => true,
