@@ -125,6 +125,8 @@ check: deps ## Format, lints, layout rules, documentation, the core without an o
 sim: deps ## Seeded simulation: SEED=n repeats one, SEEDS= and FRESH= say how many run.
 	TIDEMARK_SEED='$(SEED)' TIDEMARK_SEEDS='$(SEEDS)' TIDEMARK_FRESH='$(FRESH)' \
 	    $(CARGO) test --package tidemark-core --test all simulation:: -- --nocapture
+	TIDEMARK_SEED='$(SEED)' TIDEMARK_SEEDS='$(SEEDS)' TIDEMARK_FRESH='$(FRESH)' \
+	    $(CARGO) test --package tidemark-tasks --test simulation -- --nocapture
 
 .PHONY: same-as
 same-as: deps-test ## Compares what is decided and printed with the commit BEFORE=. Minutes.

@@ -8,6 +8,7 @@ use tidemark_comparison::{MEASURED, Order, compare};
 use tidemark_report::terminal;
 use tidemark_results::compare::CompareRecord;
 
+use crate::division::Division;
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output::{self, say};
@@ -54,6 +55,8 @@ pub struct Arguments {
     /// The load control, as for `tidemark run`
     #[arg(long, value_name = "NAME")]
     load_control: Option<String>,
+    #[command(flatten)]
+    division: Division,
     /// The folder for the swap file of live runs, as for `tidemark run`
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
@@ -89,6 +92,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         runs: arguments.runs,
         disk: arguments.disk,
         load_control: arguments.load_control,
+        division: arguments.division.division,
+        per_task_min: arguments.division.per_task_min,
         swap: arguments.swap,
         swap_size: arguments.swap_size,
     };

@@ -37,7 +37,7 @@ type Known = (&'static str, &'static str, fn() -> Vec<&'static str>);
 
 /// The kinds of values with known names: policies, systems, disks and others. All of these take
 /// more than their names alone, like files, so that the command itself does not hold to them.
-const NAMED: [Known; 18] = [
+const NAMED: [Known; 20] = [
     ("run", "policy", live_policies),
     ("run", "load_control", load_controls::names),
     ("run", "division", divisions),
@@ -45,12 +45,14 @@ const NAMED: [Known; 18] = [
     ("bench", "division", divisions),
     ("compare", "policy", live_policies),
     ("compare", "load_control", load_controls::names),
+    ("compare", "division", divisions),
     ("compare", "disk", measured_disks),
     ("curve", "policies", Named::all),
     ("policies", "name", policies),
     ("replay", "policy", policies),
     ("replay", "system", all_systems),
     ("replay", "load_control", loads),
+    ("replay", "division", divisions),
     ("replay", "disk", disks),
     ("replay", "file_disk", disks),
     ("replay", "scheduler", schedulers),

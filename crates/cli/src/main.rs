@@ -20,6 +20,7 @@ mod ctl;
 mod curve;
 mod dated;
 mod diff;
+mod division;
 mod doctor;
 mod exit;
 mod experiment;

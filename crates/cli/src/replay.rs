@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::{Args, ValueEnum};
-use tidemark_lab::names::{unreadable, unrunnable};
+use tidemark_lab::names::{Divider, parse_division, unreadable, unrunnable};
 use tidemark_lab::study::{Replay, Replayed};
 use tidemark_report::{replay, terminal};
 use tidemark_trace::private::Extent;
 
+use crate::division::Division;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
 use crate::policies;
@@ -42,8 +43,10 @@ pub struct Arguments {
     /// This load control in place of the systems' own
     #[arg(long, value_name = "NAME")]
     load_control: Option<String>,
-    /// The disk for swap: hdd, ssd and others, or `table:FILE`, a file written by
-    /// `tidemark doctor --calibrate --json`
+    #[command(flatten)]
+    division: Division,
+    /// The disk for swap: hdd, ssd and others, or `table:FILE` with what `tidemark doctor
+    /// --calibrate --json` measured
     #[arg(long, value_name = "DISK", default_value = "ssd")]
     disk: String,
     /// Another disk for files (default: the same as for swap)
@@ -94,6 +97,17 @@ pub struct Arguments {
     /// Write the memory system's decisions to this file; for one system in one size of memory
     #[arg(long, value_name = "FILE")]
     log_decisions: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// The way in which memory is divided, in pages of that size.
+    fn divider(&self, page_bytes: u64) -> Result<Divider, Refusal> {
+        let Division {
+            division,
+            per_task_min,
+        } = &self.division;
+        parse_division(division, per_task_min, page_bytes)
+    }
 }
 
 /// The part of a program's memory that is replayed.

@@ -11,14 +11,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use tidemark_core::id::PAGE_BYTES;
 use tidemark_live::control;
 use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, basis, text};
 use tidemark_supervisor::jobs::JOBS_MAX;
-use tidemark_supervisor::management::Rule;
 use tidemark_supervisor::supervise::{ending_of, supervise};
 use tidemark_supervisor::tree::Books;
 
+use crate::division::Division;
 use crate::exit::{self, Exit, Refusal};
 use crate::files::{Files, OutputFile};
 use crate::output;
@@ -86,13 +87,8 @@ pub struct Arguments {
         conflicts_with = "in_step"
     )]
     jobserver: Option<Option<u32>>,
-    /// The rule that divides memory among processes when it is too little for all: demand,
-    /// fault-frequency, pressure, proportional, equal or global
-    #[arg(long, value_name = "NAME", default_value = Rule::default().name())]
-    division: String,
-    /// The least memory of a process, if it uses that much
-    #[arg(long, value_name = "SIZE", default_value = "1M")]
-    per_task_min: String,
+    #[command(flatten)]
+    division: Division,
     /// Write statistics to FILE, in JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -226,8 +222,11 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .management
         .as_ref()
         .map_or(0, |management| management.swap.size_bytes);
-    let division = plan.management.as_ref().map(|it| it.division);
-    let task_bytes_min = plan.management.as_ref().map(|it| it.task_bytes_min);
+    let division = plan.management.as_ref().map(|it| it.divider.rule);
+    let task_bytes_min = plan
+        .management
+        .as_ref()
+        .map(|it| it.divider.frames_min * PAGE_BYTES);
     let (end, mut books) = match plan.management {
         Some(management) => management.run(plan.command)?,
         None => (supervise(plan.command, None)?, Books::default()),

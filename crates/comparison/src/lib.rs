@@ -57,6 +57,10 @@ pub struct Order {
     pub disk: String,
     /// The load control, of those that can run live; `None`: that of `tidemark run`.
     pub load_control: Option<String>,
+    /// The rule by which memory is divided, as for `tidemark run`.
+    pub division: String,
+    /// The memory that is left to each process, as for `tidemark run`.
+    pub per_task_min: String,
     /// The folder for the swap file of live runs.
     pub swap: Option<PathBuf>,
     /// The size of that file.
@@ -98,6 +102,7 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         instruction_ps,
         is_in_step: plan.is_in_step,
         load: order.load_control.clone(),
+        divider: plan.divider,
     };
     let mut cases = vec![];
     let mut facts = None;

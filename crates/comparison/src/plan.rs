@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use tidemark_core::id::PAGE_BYTES;
 use tidemark_hostbench::calibrate;
 use tidemark_lab::amounts::parse_memories;
-use tidemark_lab::names::{find_live_policy, parse_disk};
+use tidemark_lab::names::{Divider, find_live_policy, parse_disk, parse_division};
 use tidemark_lab::study::{NamedDisk, Replay};
 use tidemark_lab::world::DiskModel;
 use tidemark_lab::world::disk::table::Table;
@@ -41,6 +42,8 @@ pub struct Plan<'a> {
     pub is_in_step: bool,
     /// The number of times each live run is made.
     pub runs: u32,
+    /// The way in which memory is divided.
+    pub divider: Divider,
 }
 
 impl<'a> Plan<'a> {
@@ -78,6 +81,7 @@ impl<'a> Plan<'a> {
             disk: find_disk(order)?,
             is_in_step: order.is_in_step,
             runs: order.runs,
+            divider: parse_division(&order.division, &order.per_task_min, PAGE_BYTES)?,
         };
         // A recording takes minutes: what can be told before it is.
         plan.parse_sizes(None)?;

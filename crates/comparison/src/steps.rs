@@ -212,6 +212,9 @@ impl<'a> Steps<'a> {
         command.extend([self.tidemark.clone().into(), "run".into()]);
         // In bytes: a number alone would be that of pages.
         command.extend(["--memory".into(), memory_bytes.to_string().into()]);
+        let order = self.plan.order;
+        command.extend(["--division", &order.division].map(OsString::from));
+        command.extend(["--per-task-min", &order.per_task_min].map(OsString::from));
         if let Some(name) = &self.plan.order.load_control {
             command.extend(["--load-control", name].map(OsString::from));
         }

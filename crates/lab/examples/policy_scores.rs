@@ -359,6 +359,7 @@ fn run_world(
         seed: 1,
         policy,
         load: None,
+        divider: Default::default(),
         watch: Watch::default(),
     };
     let replayed = replay.run(&order, &|_, _| {});

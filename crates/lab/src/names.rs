@@ -3,13 +3,15 @@
 
 use std::path::Path;
 
+use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::load;
 use tidemark_core::policy::registry::{self, collect_near};
 use tidemark_core::policy::{Description, Sees};
-use tidemark_partition::Rule;
-use tidemark_results::Refusal;
+pub use tidemark_partition::Divider;
+use tidemark_partition::{FLOOR_FRAMES, Rule};
 use tidemark_results::host::Latency;
 use tidemark_results::text::{bytes, count};
+use tidemark_results::{Refusal, quantity, refuse};
 
 use crate::study::{NamedDisk, Unreadable, Unrunnable};
 use crate::systems;
@@ -78,6 +80,25 @@ pub fn find_division(name: &str) -> Result<Rule, Refusal> {
     Rule::find(name).ok_or_else(|| {
         let all = divisions().join(", ");
         Refusal::new(format!("`{name}`: no such division; there are: {all}"))
+    })
+}
+
+/// The least that can be left to each process, and that is if no more is asked for.
+const TASK_BYTES_MIN: u64 = FLOOR_FRAMES * PAGE_BYTES;
+
+/// The division of memory by the rule called `name`, which leaves `least` to each that uses so
+/// much, in pages of that size.
+pub fn parse_division(name: &str, least: &str, page_bytes: u64) -> Result<Divider, Refusal> {
+    let rule = find_division(name);
+    let rule = rule.map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;
+    let least_bytes = quantity::parse("--per-task-min", least)?;
+    if least_bytes < TASK_BYTES_MIN {
+        let floor = bytes(TASK_BYTES_MIN);
+        refuse!("`--per-task-min {least}`: too small; the least is {floor}");
+    }
+    Ok(Divider {
+        rule,
+        frames_min: least_bytes / page_bytes,
     })
 }
 

@@ -132,6 +132,7 @@ impl Machine {
                 knobs: vec![],
             }),
             load: None,
+            divider: Default::default(),
             watch: Watch {
                 sample_ns: if self.has_time_lines { SAMPLE_NS } else { 0 },
                 is_logging: false,

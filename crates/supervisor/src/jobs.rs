@@ -7,7 +7,7 @@
 //! they are two, so that each token that comes back passes through the supervisor: what is put back
 //! into make's one pipe is taken by the next job before it can be withheld.
 //!
-//! The [`window`] decides how many jobs there is room for.
+//! How many jobs there is room for the [steward](tidemark_tasks::Steward) says.
 //!
 //! # Invariants
 //! 1. Tokens that are kept, offered or with jobs are as many as there were at the start. Bytes that
@@ -28,11 +28,8 @@ use tidemark_results::control::JobsState;
 use tidemark_results::record::Jobs;
 use tidemark_results::{Refusal, refuse};
 
-use self::window::Window;
 use crate::folder::PrivateFolder;
 use crate::program::plain;
-
-mod window;
 
 /// The most jobs that can be asked for: the tokens of all fit into a pipe of one page.
 pub const JOBS_MAX: u32 = 4096;
@@ -61,7 +58,8 @@ pub struct JobServer {
     tokens: u32,
     /// Those of them that are withheld.
     kept: u32,
-    window: Window,
+    /// The jobs that may be at work.
+    allowed: u32,
     at_work_peak: u32,
 }
 
@@ -85,17 +83,20 @@ impl JobServer {
     fn of(pipes: Vec<(OwnedFd, OwnedFd)>, jobs: u32) -> JobServer {
         let [offers, returns] = <[_; 2]>::try_from(pipes).expect("two were made");
         let tokens = jobs - 1;
-        let mut server = JobServer {
+        JobServer {
             offers: offers.0,
             returns: returns.0,
             inherited: [offers.1, returns.1],
             tokens,
             kept: tokens,
-            window: Window::new(jobs),
+            allowed: 1,
             at_work_peak: 1,
-        };
-        server.offer();
-        server
+        }
+    }
+
+    /// The most jobs at a time.
+    pub fn most(&self) -> u32 {
+        self.tokens + 1
     }
 
     /// Has the program that `command` starts know of it, and all that it starts.
@@ -117,8 +118,8 @@ impl JobServer {
         PollFd::from_borrowed_fd(self.returns.as_fd(), PollFlags::IN)
     }
 
-    /// Takes in the tokens that are back, and hands out what may be handed out.
-    pub fn serve(&mut self) {
+    /// Takes in the tokens that are back, and returns their number: one for each ended job.
+    pub fn take_back(&mut self) -> u32 {
         // In this order: what is back has been taken before.
         let waiting = waiting_in(&self.returns);
         let at_work = self.at_work();
@@ -127,27 +128,14 @@ impl JobServer {
         // What is more than was taken is no token.
         take(self.returns.as_fd(), waiting - returned);
         self.kept += returned;
-        self.window.note_ended_jobs(returned);
-        self.offer();
-    }
-
-    /// Learns that a process with `pages` has ended.
-    pub fn note_ended_process(&mut self, pages: u64) {
-        self.window.note_ended_process(pages);
-    }
-
-    /// Learns how many pages the processes that there are have, where `frames` are for all, and
-    /// hands out or withholds what follows from that.
-    pub fn look(&mut self, frames: u64, sizes: &[u64]) {
-        self.window.look(self.at_work(), frames, sizes);
-        self.offer();
+        returned
     }
 
     /// The state of the tokens, for those who ask.
     pub fn state(&self) -> JobsState {
         JobsState {
             slots: self.tokens + 1,
-            allowed: self.window.jobs(),
+            allowed: self.allowed,
             at_work: self.at_work(),
         }
     }
@@ -162,7 +150,7 @@ impl JobServer {
     }
 
     /// The jobs that are at work, with the one that needs no token.
-    fn at_work(&self) -> u32 {
+    pub fn at_work(&self) -> u32 {
         1 + (self.tokens - self.kept).saturating_sub(self.offered())
     }
 
@@ -171,11 +159,13 @@ impl JobServer {
         waiting_in(&self.offers)
     }
 
-    /// Has as many tokens wait to be taken as there may be more jobs, as far as there are any.
-    fn offer(&mut self) {
+    /// Lets `allowed` jobs be at work: as many tokens wait to be taken as there may be more jobs,
+    /// if there are that many tokens.
+    pub fn offer(&mut self, allowed: u32) {
+        self.allowed = allowed;
         let (offered, at_work) = (self.offered(), self.at_work());
         self.at_work_peak = self.at_work_peak.max(at_work);
-        let wanted = self.window.jobs().saturating_sub(at_work);
+        let wanted = allowed.saturating_sub(at_work);
         if wanted > offered {
             let tokens = vec![TOKEN; self.kept.min(wanted - offered) as usize];
             // A pipe that takes nothing more is full of tokens.
@@ -233,6 +223,10 @@ fn with_options(flags: &OsStr, ours: &str) -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use tidemark_core::time::Time;
+    use tidemark_partition::Divider;
+    use tidemark_tasks::{Record, Remains, Steward};
+
     use super::*;
 
     const MIB: u64 = 256;
@@ -240,14 +234,23 @@ mod tests {
     /// A server for `jobs` jobs, in `mib` MiB.
     struct Trial {
         server: JobServer,
+        steward: Steward,
         frames: u64,
     }
 
     impl Trial {
         fn new(jobs: u32, mib: u64) -> Trial {
             let server = JobServer::begin(&PrivateFolder::new().unwrap(), jobs).unwrap();
+            let mut steward = Steward::new(Divider::default(), Time(0));
+            steward.offer_jobs(server.most());
             let frames = mib * MIB;
-            Trial { server, frames }
+            let mut trial = Trial {
+                server,
+                steward,
+                frames,
+            };
+            trial.serve();
+            trial
         }
 
         /// Takes tokens as programs do, and answers how many there were.
@@ -263,12 +266,19 @@ mod tests {
         fn put_back(&mut self, count: usize) {
             let tokens = vec![TOKEN; count];
             write(&self.server.inherited[1], &tokens).unwrap();
-            self.server.serve();
+            self.serve();
+        }
+
+        fn serve(&mut self) {
+            self.steward.handle_ended_jobs(self.server.take_back());
+            self.server.offer(self.steward.jobs_allowed().unwrap());
         }
 
         fn look(&mut self, sizes: &[u64]) {
             let sizes: Vec<u64> = sizes.iter().map(|mib| mib * MIB).collect();
-            self.server.look(self.frames, &sizes);
+            let at_work = self.server.at_work();
+            self.steward.handle_jobs(at_work, self.frames, &sizes);
+            self.server.offer(self.steward.jobs_allowed().unwrap());
         }
 
         /// Invariant 1.
@@ -311,7 +321,15 @@ mod tests {
         trial.check(4);
         // With two of them in memory there is room for others.
         trial.put_back(3);
-        trial.server.note_ended_process(900 * MIB);
+        let task = trial.steward.handle_arrival(Time(0), Some(Record(0)));
+        let pages = 900 * MIB;
+        trial.steward.handle_gone(
+            task,
+            Remains {
+                pages,
+                ..Remains::default()
+            },
+        );
         trial.look(&[900; 2]);
         assert!(trial.take(8) > 0);
     }

@@ -10,8 +10,8 @@ use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::load::registry::Entry;
 use tidemark_live::shared::Shared;
 use tidemark_live::{control, disk};
+use tidemark_partition::Divider;
 pub use tidemark_partition::Rule;
-use tidemark_partition::{Divider, FLOOR_FRAMES};
 use tidemark_results::{Refusal, refuse};
 
 use crate::folder::PrivateFolder;
@@ -28,9 +28,6 @@ use crate::{hand_over, loading};
 /// The least memory a run can have. A process has up to 64 pages on their way in and as many on
 /// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
 pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
-
-/// The least that can be left to each process, and that is if no more is asked for.
-pub const TASK_BYTES_MIN: u64 = FLOOR_FRAMES * PAGE_BYTES;
 
 /// The address space that the pool of `--malloc pool` takes in step: always as much, since what an
 /// allocator does depends on it.
@@ -55,10 +52,8 @@ pub struct Management {
     pub decisions: Option<OwnedFd>,
     /// The file to which the timeline is written.
     pub timeline: Option<OwnedFd>,
-    /// The rule by which memory is divided.
-    pub division: Rule,
-    /// The memory that is left to each process that uses so much.
-    pub task_bytes_min: u64,
+    /// The way in which memory is divided.
+    pub divider: Divider,
     /// The load control.
     pub load_control: &'static Entry,
     /// The most jobs that a job server is to offer; `None` if there is to be none.
@@ -160,10 +155,7 @@ impl Management {
         tree.take_requests(requests, settings);
         tree.control_load_by(self.load_control);
         tree.offer_jobs(jobs);
-        tree.divide_by(Divider {
-            rule: self.division,
-            frames_min: self.task_bytes_min / PAGE_BYTES,
-        });
+        tree.divide_by(self.divider);
         Ok((tree, folder))
     }
 }

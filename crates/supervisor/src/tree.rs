@@ -5,8 +5,11 @@
 //! exec puts in its place says hello on a connection of its own. A byte in between says that the
 //! engine asks for frames, or has given up what was taken from it: see [`tidemark_partition`].
 //!
+//! What each may use, and which of them run, the [`Steward`] decides: `words` lends it the records
+//! in the shared memory, and `actions` carries out what it says.
+//!
 //! People and programs ask, too, at the [control socket](crate::requests): `orders` carries out
-//! what they ask for, `observation` tells how things stand, and `suspensions` pages tasks out.
+//! what they ask for, and `observation` tells how things stand.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
@@ -14,19 +17,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use tidemark_live::control::{self, Hello};
+use tidemark_core::time::Time;
+use tidemark_live::control::Hello;
 use tidemark_live::shared::{self, Counter, Process, ProcessIndex, Shared, State};
-use tidemark_partition::measures::{Measures, Meter};
-use tidemark_partition::{
-    self as share, Admission, Divider, FIRST_FRAMES, FLOOR_FRAMES, Holder, Occasion,
-};
+use tidemark_partition::{Divider, INTERVAL_NS};
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
 use tidemark_results::{Ending, OtherProcesses, ProcessRecord, Statistics};
+use tidemark_tasks::{Record, Remains, Steward, TaskId};
 
-use self::load::Control;
 pub use self::observation::Settings;
-use self::outage::{Eviction, Suspension};
 use self::pace::Pace;
 pub use self::state::MemberState;
 use self::turns::Turns;
@@ -43,30 +43,19 @@ use crate::strangers::Strangers;
 use crate::time::{now_ns, timespec};
 use crate::timeline::Timeline;
 
+mod actions;
 mod admission;
 mod children;
 mod jobs;
 mod leaving;
-mod load;
 mod map;
-mod measuring;
 mod observation;
 mod orders;
-mod outage;
 mod pace;
 mod size;
 mod state;
-mod suspensions;
 mod turns;
-
-/// The time that a newcomer waits for the frames of others before it is turned away.
-const ADMISSION_LIMIT: Duration = Duration::from_nanos(share::ADMISSION_NS);
-
-/// The interval at which memory is divided anew.
-const DIVISION_INTERVAL: Duration = Duration::from_nanos(share::INTERVAL_NS);
-
-/// The interval while frames are on their way from one process to another.
-const TRANSFER_INTERVAL: Duration = Duration::from_nanos(share::TRANSFER_NS);
+mod words;
 
 /// The processes of a run.
 pub struct Tree {
@@ -88,13 +77,7 @@ pub struct Tree {
     awaited: Vec<(ProcessIndex, Instant)>,
     /// Processes that are gone and written down, whose engines still use their records.
     late: Vec<(Connection, ProcessIndex)>,
-    divider: Divider,
-    next_division: Instant,
-    /// The time at which all are measured next.
-    next_interval: Instant,
-    is_settled: bool,
-    /// Since when frames have been on their way from one process to another.
-    unsettled_since: Instant,
+    steward: Steward,
     /// The most memory processes had at one time that was not managed, and that was.
     unmanaged_bytes_peak: u64,
     managed_bytes_peak: u64,
@@ -102,7 +85,6 @@ pub struct Tree {
     engine_bytes_peak: u64,
     requests: Requests,
     settings: Settings,
-    control: Option<Control>,
     turns: Turns,
     jobs: Option<JobServer>,
     timeline: Option<Timeline>,
@@ -114,20 +96,14 @@ pub struct Tree {
 /// A process that is managed, or will be when there are frames for it.
 #[derive(Debug)]
 struct Member {
+    /// Its number with the steward.
+    task: TaskId,
     connection: Connection,
     hello: Hello,
     peer: Peer,
-    came: Instant,
     /// Its place in the table; `None` until it has been answered.
     record: Option<ProcessIndex>,
-    given: u64,
-    meter: Meter,
-    measures: Measures,
-    /// It has used an equal share.
-    is_served: bool,
     pace: Pace,
-    eviction: Option<Eviction>,
-    suspension: Suspension,
 }
 
 /// The totals that a run leaves behind.
@@ -159,7 +135,7 @@ impl Tree {
         decisions: Option<OwnedFd>,
         listener: UnixListener,
     ) -> Tree {
-        let next_division = Instant::now() + DIVISION_INTERVAL;
+        let first_interval = Time(now_ns()).after_ns(INTERVAL_NS);
         Tree {
             shared,
             swap,
@@ -174,17 +150,12 @@ impl Tree {
             ended_for_room: 0,
             awaited: vec![],
             late: vec![],
-            divider: Divider::default(),
-            next_division,
-            next_interval: next_division,
-            is_settled: true,
-            unsettled_since: Instant::now(),
+            steward: Steward::new(Divider::default(), first_interval),
             unmanaged_bytes_peak: 0,
             managed_bytes_peak: 0,
             engine_bytes_peak: 0,
             requests: Requests::default(),
             settings: Settings::default(),
-            control: None,
             turns: Turns::default(),
             jobs: None,
             timeline: None,
@@ -225,10 +196,14 @@ impl Tree {
                 continue;
             };
             let connection = Connection::new(connection, memory);
+            let record = state.record.map(ProcessIndex);
+            let known = |index: Option<ProcessIndex>| index.map(|index| Record(index.0));
+            let (claimed, known) = (known(hello.record), known(record));
+            let now = Time(now_ns());
+            let task = tree.steward.handle_taken_over(now, claimed, known);
             tree.members.push(Member {
-                record: state.record.map(ProcessIndex),
-                given: state.given,
-                ..Member::new(connection, hello, peer)
+                record,
+                ..Member::new(task, connection, hello, peer)
             });
         }
         tree.entrance.resume(files);
@@ -254,12 +229,12 @@ impl Tree {
 
     /// Has memory divided in that way.
     pub fn divide_by(&mut self, divider: Divider) {
-        self.divider = divider;
+        self.steward.divide_by(divider);
     }
 
     /// The way in which memory is divided.
     pub fn divider(&self) -> Divider {
-        self.divider
+        self.steward.divider()
     }
 
     /// Returns true if decisions are logged.
@@ -288,12 +263,12 @@ impl Tree {
             }
         }
         if self.members.len() < members {
-            self.control_load();
+            self.spare_foreground();
         }
         if at_entrance.contains(&true) {
             self.admit_arrivals();
         }
-        self.divide(Occasion::Change);
+        self.divide();
     }
 
     /// Does what is due by now.
@@ -305,24 +280,23 @@ impl Tree {
         if next_look.is_some_and(|due| Instant::now() >= due) {
             self.look_for_strangers();
         }
-        if Instant::now() < self.next_division {
+        let now = Time(now_ns());
+        if now < self.steward.poll_deadline() {
             return;
         }
-        if Instant::now() < self.next_interval {
-            return self.divide(Occasion::Change);
+        let is_interval = self.steward.is_interval_over(now);
+        if is_interval {
+            self.note_levels();
+            self.note_timeline();
+            self.ended.settle();
+            self.find_children();
+            self.release_orphans();
+            self.release_late();
+            self.note_pace();
+            self.look_at_jobs();
+            self.spare_foreground();
         }
-        self.next_interval = Instant::now() + DIVISION_INTERVAL;
-        self.note_levels();
-        self.note_timeline();
-        self.ended.settle();
-        self.find_children();
-        self.release_orphans();
-        self.release_late();
-        self.measure();
-        self.control_load();
-        self.look_at_jobs();
-        self.divide(Occasion::Interval);
-        self.forget_asking();
+        self.tell_steward(|steward, _, words| steward.handle_tick(now, words));
     }
 
     /// The time at which [`handle_tick`](Self::handle_tick) has something to do.
@@ -333,7 +307,9 @@ impl Tree {
             self.entrance.due(),
         ];
         let others = others.into_iter().flatten();
-        others.fold(self.next_division, Instant::min)
+        let left_ns = self.steward.poll_deadline().0.saturating_sub(now_ns());
+        let division = Instant::now() + Duration::from_nanos(left_ns);
+        others.fold(division, Instant::min)
     }
 
     /// Waits until something happens or is due, and handles it.
@@ -442,108 +418,14 @@ impl Tree {
         }
     }
 
-    /// Divides memory among all, tells those concerned, and answers newcomers it suffices for.
-    fn divide(&mut self, occasion: Occasion) {
-        let total = self.shared.frames_total();
-        self.end_evictions();
-        self.shared.hold_unassigned();
-        let holders = self.collect_holders();
-        let division = self.divider.divide(total, &holders, occasion);
-        let (given, fair) = (&division.given, division.fair);
-        let mut is_settled = division.is_settled && !self.is_paging_out();
-        for (member, holder) in self.members.iter_mut().zip(&holders) {
-            member.is_served |= share::uses_share(holder.resident, fair);
-        }
-        if !self.lower(&holders, given) {
-            return self.plan_division(false);
-        }
-        // A task that is being paged out would take unassigned frames.
-        let left = match self.is_evicting() {
-            true => 0,
-            false => share::unassigned(total, &holders, given),
-        };
-        let mut turned_away = vec![];
-        for (place, (member, &frames)) in self.members.iter_mut().zip(given).enumerate() {
-            if let Some(index) = member.record {
-                is_settled &= member.give(&self.shared.process(index), frames);
-                continue;
-            }
-            match member.admission(&division, frames) {
-                Admission::Waits => is_settled = false,
-                Admission::TurnedAway => turned_away.push((place, None)),
-                Admission::Admitted => {
-                    member.given = frames;
-                    let files = [Some(self.shared.as_fd()), Some(self.swap.as_fd())];
-                    let decisions = self.decisions.as_ref().map(AsFd::as_fd);
-                    let files: Vec<BorrowedFd<'_>> =
-                        files.into_iter().chain([decisions]).flatten().collect();
-                    if let Err(error) = member.admit(&self.shared, &files) {
-                        turned_away.push((place, Some(error)));
-                    }
-                }
-            }
-        }
-        for (place, why) in turned_away.into_iter().rev() {
-            self.turn_away(place, why);
-        }
-        self.shared.release_unassigned(left);
-        self.plan_division(is_settled);
-    }
-
-    /// Lowers what members may use to what is `given` now. False if one of them turns out to hold
-    /// more than was known of its [holder](Holder): what was to be given to others is not free.
-    fn lower(&mut self, holders: &[Holder], given: &[u64]) -> bool {
-        let mut is_as_known = true;
-        for ((member, holder), &frames) in self.members.iter_mut().zip(holders).zip(given) {
-            let Some(index) = member.record.filter(|_| frames < holder.given) else {
-                continue;
-            };
-            let process = self.shared.process(index);
-            let known = frames.max(holder.understood).max(holder.resident);
-            is_as_known &= member.give(&process, frames) && process.understood() <= known;
-        }
-        is_as_known
-    }
-
-    /// Collects the holders of frames to divide among: the members in their order, then children on
-    /// their way, which have what their parents left them. One that has been left nothing yet holds
-    /// nothing, and wants nothing: its frames are its parent's until they are its own.
-    fn collect_holders(&mut self) -> Vec<Holder> {
+    /// Has the pace of each task known.
+    fn note_pace(&mut self) {
         for member in &mut self.members {
-            member.look_up_given(&self.shared);
-        }
-        self.find_children();
-        let shared = &self.shared;
-        let children = self.awaited.iter().map(|&(index, _)| {
-            let process = shared.process(index);
-            let given = u64::from(process.budget());
-            // Nothing is taken from it before it can say what it uses.
-            Holder {
-                given,
-                understood: process.understood(),
-                resident: given,
-                ..Holder::NEW
+            if let Some(index) = member.record {
+                let counts = observation::counts_of(&self.shared.process(index));
+                member.pace.note(now_ns(), counts);
             }
-        });
-        let holders = self.members.iter().map(|member| member.holder(shared));
-        let children = children.filter(|child| child.given > 0);
-        holders.chain(children).collect()
-    }
-
-    /// Decides when to look again: soon, while frames are on their way.
-    fn plan_division(&mut self, is_settled: bool) {
-        if self.is_settled && !is_settled {
-            self.unsettled_since = Instant::now();
         }
-        self.is_settled = is_settled;
-        // A process that is stopped gives nothing up until it goes on: no hurry then.
-        let is_recent = self.unsettled_since.elapsed() < ADMISSION_LIMIT;
-        let is_awaited = !self.members.iter().all(Member::is_answered);
-        let is_hurried = !is_settled && (is_recent || is_awaited);
-        self.next_division = match is_hurried {
-            true => self.next_interval.min(Instant::now() + TRANSFER_INTERVAL),
-            false => self.next_interval,
-        };
     }
 
     /// Takes note of how much memory is not managed now, and how much address space and engines of
@@ -567,10 +449,11 @@ impl Tree {
         self.note_levels();
         let member = self.members.remove(place);
         let Some(index) = member.record.or(member.hello.record) else {
-            return;
+            return self.steward.handle_gone(member.task, Remains::default());
         };
-        self.note_ended_process(index);
-        self.note_ended_task(index, member.hello.pid);
+        self.steward
+            .handle_gone(member.task, self.remains_of(index));
+        self.note_turn(member.hello.pid, false);
         let process = self.shared.process(index);
         if process.state() == State::Running {
             process.end(now_ns());
@@ -593,21 +476,14 @@ impl Tree {
 }
 
 impl Member {
-    fn new(connection: Connection, hello: Hello, peer: Peer) -> Member {
-        let (came, record) = (Instant::now(), None);
+    fn new(task: TaskId, connection: Connection, hello: Hello, peer: Peer) -> Member {
         Member {
+            task,
             connection,
             hello,
             peer,
-            came,
-            record,
-            given: 0,
-            meter: Meter::default(),
-            measures: Measures::default(),
-            is_served: false,
+            record: None,
             pace: Pace::default(),
-            eviction: None,
-            suspension: Suspension::default(),
         }
     }
 
@@ -616,7 +492,6 @@ impl Member {
             pid: self.hello.pid,
             claimed: self.hello.record.map(|index| index.0),
             record: self.record.map(|index| index.0),
-            given: self.given,
             has_memory: self.connection.is_apart(),
         }
     }
@@ -631,65 +506,6 @@ impl Member {
 
     fn is_answered(&self) -> bool {
         self.record.is_some()
-    }
-
-    /// Learns what the process may use: its engine may have changed that, by taking unassigned
-    /// frames, or by handing a part to a forked child.
-    fn look_up_given(&mut self, shared: &Shared) {
-        if let Some(index) = self.record.or(self.hello.record) {
-            self.given = shared.process(index).budget().into();
-        }
-    }
-
-    /// Sets the engine's budget to `frames`. False if the engine changes it at this moment, and
-    /// nothing has been set.
-    fn give(&mut self, process: &Process<'_>, frames: u64) -> bool {
-        if self.given == frames {
-            return true;
-        }
-        if !process.change_budget(self.given as u32, frames as u32) {
-            return false;
-        }
-        if frames > self.given {
-            process.forget_asking();
-        }
-        self.given = frames;
-        // One that is gone is found out when it is listened to.
-        let _ = control::poke(self.connection.as_fd());
-        true
-    }
-
-    fn holder(&self, shared: &Shared) -> Holder {
-        let Some(index) = self.record.or(self.hello.record) else {
-            return Holder {
-                given: self.given,
-                asked: FIRST_FRAMES,
-                ..Holder::NEW
-            };
-        };
-        let process = shared.process(index);
-        let count = |counter| process.counter(counter).load(Relaxed);
-        let held = Holder {
-            given: self.given,
-            understood: process.understood(),
-            resident: count(Counter::FramesResident) + count(Counter::FramesBeside),
-            ..Holder::NEW
-        };
-        match self.is_answered() {
-            true => Holder {
-                measures: self.measures,
-                asked: self.asked(&process),
-                is_served: self.is_served,
-                most: self.most(&process),
-                ..held
-            },
-            // A forked child brings what its parent has left it, which may be less than the floor
-            // that it must have to be admitted.
-            false => Holder {
-                asked: FLOOR_FRAMES,
-                ..held
-            },
-        }
     }
 }
 
@@ -714,50 +530,6 @@ mod tests {
         assert!(!tree.has_members());
         tree.close();
         assert_eq!(blocks(), 0, "it is still open");
-    }
-
-    #[test]
-    fn a_forked_child_holds_what_its_parent_has_left_it_from_then_on() {
-        let folder = PrivateFolder::new().unwrap();
-        let (listener, _) = folder.listen().unwrap();
-        let shared = Shared::create(16, 1024).unwrap();
-        let (parent, index) = (shared.claim().unwrap(), shared.claim().unwrap());
-        shared.process(parent).start(1, 0, "parent", 0);
-        let swap = std::fs::File::open("/dev/null").unwrap();
-        let mut tree = Tree::new(shared, swap.into(), None, listener);
-        // Its parent looks for frames: as long as it has none, they are not looked for here.
-        assert_eq!(tree.collect_holders(), []);
-        let (parent, child) = (tree.shared.process(parent), tree.shared.process(index));
-        parent.set_budget(1024);
-        assert_eq!(parent.endow(&child, 500, false), Some(512));
-        let held = Holder {
-            given: 512,
-            understood: 512,
-            resident: 512,
-            ..Holder::NEW
-        };
-        assert_eq!(tree.collect_holders(), [held]);
-        // It has said hello, was answered, and has had no turn yet.
-        let (connection, _) = std::os::unix::net::UnixStream::pair().unwrap();
-        let hello = Hello {
-            pid: 2,
-            parent: 1,
-            record: Some(index),
-        };
-        let peer = peers::find(&connection, |_| false).unwrap();
-        tree.members.push(Member::new(
-            Connection::new(connection.into(), None),
-            hello,
-            peer,
-        ));
-        let held = Holder {
-            resident: 500,
-            asked: FLOOR_FRAMES,
-            ..held
-        };
-        assert_eq!(tree.collect_holders(), [held]);
-        tree.members[0].record = Some(index);
-        assert_eq!(tree.collect_holders(), [Holder { asked: 0, ..held }]);
     }
 
     #[test]

@@ -17,13 +17,22 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("tidy", &[]),
     ("testing", &[]),
     ("partition", &[]),
+    ("tasks", &["core", "partition"]),
     ("recording", &["log", "trace"]),
     ("vmufat", &[]),
     ("model", &["core"]),
     ("plugin", &["core"]),
     (
         "lab",
-        &["core", "partition", "model", "plugin", "trace", "results"],
+        &[
+            "core",
+            "partition",
+            "tasks",
+            "model",
+            "plugin",
+            "trace",
+            "results",
+        ],
     ),
     (
         "live",
@@ -34,6 +43,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
         &[
             "core",
             "partition",
+            "tasks",
             "live",
             "log",
             "recording",

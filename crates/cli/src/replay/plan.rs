@@ -70,6 +70,16 @@ impl<'a> Plan<'a> {
         // Whatever the programs use, these must be sizes.
         let sizes = plan.parse_memory(1 << 20, 4096)?;
         plan.parse_wired(1 << 20, 4096)?;
+        let divider = arguments.divider(4096)?;
+        let is_divided = arguments.in_step || arguments.managed.extent().is_some();
+        if divider != Default::default() && !is_divided {
+            refuse!(
+                "`--division {}`, `--per-task-min {}`: all programs share one memory; divide what \
+                 `tidemark run` manages: `--managed anonymous`",
+                arguments.division.division,
+                arguments.division.per_task_min
+            );
+        }
         let runs = plan.systems.len() * sizes.len();
         if arguments.log_decisions.is_some() && runs != 1 {
             refuse!(
@@ -102,6 +112,7 @@ impl<'a> Plan<'a> {
                 knobs: vec![],
             }),
             load: arguments.load_control.clone(),
+            divider: arguments.divider(page_bytes)?,
             watch: Watch {
                 sample_ns: arguments.html.as_ref().map_or(0, |_| SAMPLE_NS),
                 is_logging: arguments.log_decisions.is_some(),

@@ -6,15 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::{find_division, find_live_policy};
+use tidemark_lab::names::{Divider, find_live_policy, parse_division};
 use tidemark_live::control;
 use tidemark_live::glob::Glob;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
 use tidemark_supervisor::jobs::JOBS_MAX;
-use tidemark_supervisor::management::{
-    MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES, TASK_BYTES_MIN,
-};
+use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
 use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::swap::{self, Swap};
 use tidemark_supervisor::{host, load_controls, program};
@@ -124,9 +122,7 @@ fn manage(
     let timeline = open(arguments.timeline.as_deref())?;
     let load_control = load_controls::find(load_control(arguments))
         .map_err(|refusal| Refusal::new(format!("`--load-control`: {refusal}")))?;
-    let division = find_division(&arguments.division)
-        .map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;
-    let task_bytes_min = plan_task_memory(arguments, memory_bytes_max)?;
+    let divider = plan_division(arguments, memory_bytes_max)?;
     let shim = host::find_shim()?;
     let mut libraries = vec![];
     let mut environment = variables(arguments, policy, memory_bytes);
@@ -153,8 +149,7 @@ fn manage(
         swap,
         decisions: decisions.map(OwnedFd::from),
         timeline: timeline.map(OwnedFd::from),
-        division,
-        task_bytes_min,
+        divider,
         load_control,
         jobs: plan_jobs(arguments),
         unsuspendable: find_suspension_obstacle(arguments),
@@ -230,17 +225,16 @@ fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refu
     Ok(memory_bytes_max)
 }
 
-fn plan_task_memory(arguments: &Arguments, memory_bytes_max: u64) -> Result<u64, Refusal> {
-    let text = &arguments.per_task_min;
-    let task_bytes = quantity::parse("--per-task-min", text)?;
-    if task_bytes < TASK_BYTES_MIN {
-        let least = bytes(TASK_BYTES_MIN);
-        refuse!("`--per-task-min {text}`: too small; the least is {least}");
+fn plan_division(arguments: &Arguments, memory_bytes_max: u64) -> Result<Divider, Refusal> {
+    let (name, least) = (
+        &arguments.division.division,
+        &arguments.division.per_task_min,
+    );
+    let divider = parse_division(name, least, PAGE_BYTES)?;
+    if divider.frames_min > memory_bytes_max / PAGE_BYTES {
+        refuse!("`--per-task-min {least}`: more than all processes have together");
     }
-    if task_bytes > memory_bytes_max {
-        refuse!("`--per-task-min {text}`: more than all processes have together");
-    }
-    Ok(task_bytes - task_bytes % PAGE_BYTES)
+    Ok(divider)
 }
 
 fn plan_memory(option: &str, text: &str) -> Result<u64, Refusal> {

@@ -223,6 +223,45 @@ fn policies_and_disks_can_be_exchanged() {
 }
 
 #[test]
+fn memory_is_divided_among_programs_as_is_asked_for() {
+    let folder = Folder::new("divided");
+    let [random, zipf] = ["random", "zipf"].map(|name| folder.path(name));
+    let pages = [
+        ("random", "3000", "60k", &random),
+        ("zipf", "6000", "120k", &zipf),
+    ];
+    for (pattern, pages, references, path) in pages {
+        let sizes = ["--pages", pages, "--references", references];
+        let made = tidemark(&[&["generate", pattern, "-o", path], &sizes[..]].concat());
+        assert!(made.status.success());
+    }
+    let divided = |options: &[&str]| {
+        let all = [
+            "--managed",
+            "anonymous",
+            "--load-control",
+            "none",
+            "--cpus",
+            "2",
+        ];
+        let files = ["--memory", "3000", random.as_str(), zipf.as_str()];
+        counts(&replayed(&[&all, options, &files].concat()), "page_ins")
+    };
+    let usual = divided(&[]);
+    assert_eq!(
+        divided(&["--division", "demand", "--per-task-min", "1M"]),
+        usual
+    );
+    assert_ne!(divided(&["--division", "proportional"]), usual);
+    let refused = tidemark(&["replay", "--division", "equal", "--memory", "50%", SORT]);
+    let refused = stderr(&refused);
+    assert!(
+        refused.contains("all programs share one memory"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn compressed_memory_is_simulated_by_ratio_or_by_the_sizes_of_a_run() {
     let folder = Folder::new("replay-compressed");
     let trace = folder.path("made.tide");

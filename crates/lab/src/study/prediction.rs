@@ -2,6 +2,7 @@
 
 use std::ops::RangeInclusive;
 
+use tidemark_partition::Divider;
 use tidemark_results::compare::{Case, Counts};
 
 use super::{Compression, NamedDisk, Replay, ReplayOrder, Replayed, Unrunnable};
@@ -28,6 +29,8 @@ pub struct Prediction {
     pub is_in_step: bool,
     /// The load control, if it is not that of `tidemark run`.
     pub load: Option<String>,
+    /// The way in which memory is divided.
+    pub divider: Divider,
 }
 
 impl Prediction {
@@ -76,6 +79,7 @@ impl Prediction {
                 knobs: vec![],
             }),
             load: self.load.clone(),
+            divider: self.divider,
             watch: Watch {
                 sample_ns: 0,
                 is_logging: self.is_in_step,

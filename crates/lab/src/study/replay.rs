@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_partition::Divider;
 use tidemark_results::basis;
 use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
 use tidemark_trace::container::Ending;
@@ -86,6 +87,8 @@ pub struct ReplayOrder {
     pub policy: Option<PolicyChoice>,
     /// A load control in place of the systems' own.
     pub load: Option<String>,
+    /// The way in which memory is divided where each program has a memory of its own.
+    pub divider: Divider,
     /// The measures kept of each run beside its sums.
     pub watch: Watch,
 }
@@ -420,6 +423,7 @@ impl Replay {
             seed: order.seed,
             policy: order.policy.clone(),
             load: order.load.clone(),
+            divider: order.divider,
             watch: order.watch,
             is_apart: self.extent.is_some(),
             are_threads_overlapping: self.extent == Some(Extent::All) && system.is_divided,

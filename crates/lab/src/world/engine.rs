@@ -109,7 +109,7 @@ impl<'a> World<'a> {
         let mut world = World {
             delays: SplitMix64::new(scenario.seed),
             sees,
-            shares: Shares::controlled_by(control),
+            shares: Shares::new(scenario, control),
             memory,
             processors: vec![Processor::default(); scenario.processors as usize],
             ready: Ready::new(scenario.scheduler, threads.len()),

@@ -9,8 +9,8 @@ use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Counters, Vm};
-use tidemark_partition::measures::{Counts, Measures, Meter};
-use tidemark_partition::{self as share, Holder, Voice};
+use tidemark_partition::Voice;
+use tidemark_tasks::{Counts, Reading, TaskId};
 
 use super::compressed::Compressed;
 use super::disk::DiskModel;
@@ -39,6 +39,10 @@ pub(super) struct Memory {
     pub(super) ceded: Ceded,
     /// The process to which each space belongs.
     pub(super) owners: Vec<Option<usize>>,
+    /// Its number with the steward, if it has one.
+    pub(super) task: Option<TaskId>,
+    /// The counts of processes that use it no more.
+    pub(super) past: Counts,
     /// The number of processes that use it.
     pub(super) processes: u32,
     /// Questions whose cost has been booked.
@@ -52,11 +56,7 @@ pub(super) struct Memory {
     beside: u32,
     /// The frames it asks to have in all; zero if it does not.
     asked: u64,
-    /// It has used an equal share.
-    is_served: bool,
     voice: Voice,
-    meter: Meter,
-    measures: Measures,
 }
 
 impl Memory {
@@ -107,6 +107,8 @@ impl Memory {
             compressed,
             ceded: Ceded::default(),
             owners: Vec::new(),
+            task: None,
+            past: Counts::default(),
             processes: 0,
             questions: 0,
             is_managed: true,
@@ -114,27 +116,20 @@ impl Memory {
             given: frames,
             beside: scenario.beside_pages,
             asked: 0,
-            is_served: false,
             voice: Voice::default(),
-            meter: Meter::default(),
-            measures: Measures::default(),
         })
     }
 
-    /// Sets what it is given, and answers whether that changes anything.
-    pub(super) fn give(&mut self, frames: u32) -> bool {
+    /// Sets what it is given.
+    pub(super) fn give(&mut self, frames: u32) {
         let before = std::mem::replace(&mut self.given, frames);
         self.voice.note_given(before.into(), frames.into());
-        if frames > before {
-            self.asked = 0;
-        }
-        frames != before
     }
 
     /// Returns true if there is a report to the part that divides frames. That it is short is said
     /// once.
     pub(super) fn has_news(&mut self) -> bool {
-        let resident = self.in_use();
+        let resident = self.in_use() + self.charged_beside();
         let arrivals = self.vm.counters().arrivals();
         let news = self
             .voice
@@ -144,34 +139,9 @@ impl Memory {
         asks.is_some() || news.has_given_up
     }
 
-    /// Notes whether it uses what is an equal share now.
-    pub(super) fn note_share(&mut self, fair: u64) {
-        self.is_served |= share::uses_share(self.in_use().into(), fair);
-    }
-
-    /// Has it be owed an equal share as one that has just come.
-    pub(super) fn forget_share(&mut self) {
-        self.is_served = false;
-    }
-
     /// Has it ask anew, if it is still short.
     pub(super) fn forget_asking(&mut self) {
         self.asked = 0;
-    }
-
-    /// Learns the use that its processes, which have run for so long, made of it.
-    pub(super) fn measure(&mut self, user_ns: u64) {
-        let counters = self.vm.counters();
-        let page_ins = counters.page_ins;
-        let counts = Counts {
-            pages_moved: page_ins + counters.page_outs,
-            page_ins: counters.page_in_requests,
-            minor_faults: counters.soft_faults,
-            processor_ns: Some(user_ns),
-            resident: u64::from(self.in_use()),
-            size: u64::from(self.size()),
-        };
-        self.measures = self.meter.note(counts);
     }
 
     /// The pages that frames and compressed pages have.
@@ -188,7 +158,12 @@ impl Memory {
 
     /// The number of pages that frames and compressed pages may have together.
     fn shared_pages(&self) -> u32 {
-        self.given - self.beside.min(self.given / BESIDE_PART)
+        self.given - self.charged_beside()
+    }
+
+    /// The pages beside them that count.
+    fn charged_beside(&self) -> u32 {
+        self.beside.min(self.given / BESIDE_PART)
     }
 
     /// The number of frames, of those it was given, that the core may use next.
@@ -239,17 +214,15 @@ impl Memory {
         self.vm.poll_deadline().map(|due| due.0)
     }
 
-    /// The holder that the division of frames sees. It does at once what it is told.
-    pub(super) fn holder(&self, now: u64) -> Holder {
-        let (given, resident) = (u64::from(self.given), u64::from(self.in_use()));
-        Holder {
-            given,
+    /// The words of its record. It does at once what it is told.
+    pub(super) fn reading(&self) -> Reading {
+        let given = u64::from(self.given);
+        Reading {
+            budget: given,
             understood: given,
-            resident,
-            measures: self.measures,
-            asked: self.parked.asked(self.asked, given, now),
-            is_served: self.is_served,
-            most: self.parked.most(resident),
+            resident: self.in_use().into(),
+            beside: self.charged_beside().into(),
+            asked: self.asked,
         }
     }
 

@@ -48,6 +48,7 @@ mod tables;
 mod tests;
 mod thread;
 mod watch;
+mod words;
 
 pub use crate::analysis::simulate::MachineKind;
 pub use disk::{DiskModel, DiskUse};

@@ -1,10 +1,8 @@
 //! Parking: a memory of a task whose processes wait, and what is brought back when they go on.
 
 use tidemark_core::id::{SlotId, SpaceId, VirtPage};
-use tidemark_core::load::tasks::{RETURN_NS, frames_of_return};
 use tidemark_core::time::Time;
 use tidemark_core::vm::recall::RECALL_NS_MAX;
-use tidemark_partition::{ANY, FLOOR_FRAMES, FRAMES_MIN};
 
 use super::memory::Memory;
 
@@ -14,9 +12,7 @@ pub(super) struct Parked {
     pub(super) is_suspended: bool,
     /// The frames that it needed when it was suspended.
     needed: u64,
-    /// It goes on, and is owed them until then.
-    returns_until: u64,
-    /// The count of pages brought in, as it was when this memory was last parked.
+    /// The number of pages that had come when it was last taken out of memory.
     pub(super) arrivals: u64,
     /// The pages of each space that were in memory, in order of address.
     remembered: Vec<(SpaceId, Vec<VirtPage>)>,
@@ -25,40 +21,15 @@ pub(super) struct Parked {
     due_until: u64,
 }
 
-impl Parked {
-    /// The frames that its memory asks to have in all, if it asks for so many otherwise.
-    pub(super) fn asked(&self, asked: u64, given: u64, now: u64) -> u64 {
-        let frames = frames_of_return(self.needed, FLOOR_FRAMES);
-        match self.is_suspended {
-            true => 0,
-            false if now < self.returns_until && given < frames => asked.max(frames),
-            false => asked,
-        }
-    }
-
-    /// The most that it may have, of which it has so many now.
-    pub(super) fn most(&self, resident: u64) -> u64 {
-        match self.is_suspended {
-            true => resident.max(FRAMES_MIN),
-            false => ANY,
-        }
-    }
-}
-
 impl Memory {
-    /// Returns true if it is suspended and still has to leave.
-    pub(super) fn is_leaving(&self) -> bool {
-        self.parked.is_suspended && u64::from(self.in_use()) > FLOOR_FRAMES
-    }
-
     fn spaces(&self) -> Vec<SpaceId> {
         let owners = self.owners.iter().enumerate();
         let owned = owners.filter(|(_, owner)| owner.is_some());
         owned.map(|(space, _)| SpaceId(space as u32)).collect()
     }
 
-    /// Takes its pages out of memory, which needs so many frames by what load control knows.
-    pub(super) fn park(&mut self, now: u64, demand: u64) {
+    /// Takes its pages out of memory, which needs so many frames when it goes on.
+    pub(super) fn park(&mut self, now: u64, needed: u64) {
         let spaces = self.spaces();
         let remembered = spaces.iter().map(|&space| {
             let mut pages = self.vm.resident_pages(space);
@@ -69,11 +40,10 @@ impl Memory {
         });
         self.parked = Parked {
             is_suspended: true,
-            needed: demand.max(self.in_use().into()),
+            needed,
             remembered: remembered.collect(),
             ..Parked::default()
         };
-        self.forget_asking();
         self.set_emptying(true);
         self.hold_down(now);
     }
@@ -89,10 +59,7 @@ impl Memory {
     /// Lets its pages stay again, and has them brought back.
     pub(super) fn unpark(&mut self, now: u64) {
         self.parked.is_suspended = false;
-        self.parked.returns_until = now + RETURN_NS;
         self.parked.due_until = now + RECALL_NS_MAX;
-        self.forget_asking();
-        self.forget_share();
         self.set_emptying(false);
         let needed = self.parked.needed;
         for (space, pages) in std::mem::take(&mut self.parked.remembered) {

@@ -7,6 +7,7 @@ use tidemark_core::kernels::Kernel;
 use tidemark_core::load::{unlimited, working_set};
 use tidemark_core::space::Advice;
 use tidemark_core::vm::Config;
+use tidemark_partition::Divider;
 
 use super::disk::DiskModel;
 use super::script::Script;
@@ -56,6 +57,8 @@ pub struct Scenario {
     /// True if each program that is started or executed has a memory of its own, which frames are
     /// divided among as `tidemark run` does it. If not, all processes share one.
     pub is_divided: bool,
+    /// The way in which they are divided then.
+    pub divider: Divider,
     /// True if threads of a process run beside each other, as far as their recording allows. If
     /// not, they take turns as they did when they were recorded.
     pub are_threads_overlapping: bool,
@@ -95,6 +98,7 @@ impl Scenario {
             watch: Watch::default(),
             is_apart: false,
             is_divided: false,
+            divider: Divider::default(),
             are_threads_overlapping: false,
             is_in_step: false,
         }

@@ -2,8 +2,8 @@
 //!
 //! Usually all processes share one memory, as under a kernel. In a world that is divided
 //! ([`Scenario::is_divided`]) each program that is started or executed begins with a memory of its
-//! own, as under `tidemark run`, and [`tidemark_partition`] says how many frames each is given:
-//! when somebody comes, goes or asks for more, and at intervals. A forked child stays in its
+//! own, as under `tidemark run`, and the [`Steward`] says how many frames each is given: when
+//! somebody comes, goes or asks for more, and at intervals. A forked child stays in its
 //! parent's memory until it executes something.
 //!
 //! # Invariants
@@ -18,36 +18,30 @@ use std::collections::BTreeMap;
 use tidemark_core::id::SpaceId;
 use tidemark_core::load::tasks::TaskControl;
 use tidemark_core::time::Time;
-use tidemark_partition::{
-    ADMISSION_NS, Admission, Divider, FRAMES_MIN, Holder, INTERVAL_NS, Occasion, TRANSFER_NS,
-};
+use tidemark_partition::FRAMES_MIN;
+use tidemark_tasks::{Action, Record, Remains, Steward, TaskId};
 
 use super::engine::{Alarm, World};
 use super::finding::Finding;
 use super::memory::{Memory, Sums};
+use super::scenario::Scenario;
 use super::thread::State;
 
 /// The memories that are not at hand, and how far their division is.
-#[derive(Default)]
 pub(super) struct Shares {
     parked: BTreeMap<u32, Memory>,
     /// The sums of those that are gone.
     past: Sums,
     last_number: u32,
-    /// Threads whose processes have no memory yet, and since when.
-    newcomers: Vec<(usize, u64)>,
+    /// Threads whose processes have no memory yet, since when, and the numbers of their tasks once
+    /// the steward has heard of them.
+    newcomers: Vec<(usize, u64, Option<TaskId>)>,
+    /// Tasks of which the steward has not heard that they are gone.
+    gone: Vec<(TaskId, Remains)>,
     /// The time at which frames are divided, if a process has come, gone or asked.
     asked_ns: Option<u64>,
-    /// The time of the next look.
-    next_ns: u64,
-    /// The beginning of the next interval.
-    interval_ns: u64,
-    /// Since when frames have been on their way from one memory to another.
-    unsettled_since: Option<u64>,
-    /// Decides which tasks run.
-    pub(super) control: Option<TaskControl>,
-    /// A task has ended since that was last asked.
-    pub(super) has_lost: bool,
+    /// Decides who has how many frames, and who runs. `None` while it is at work.
+    steward: Option<Steward>,
 }
 
 /// The time until the part that divides has heard of something and engines have heard of the
@@ -56,10 +50,17 @@ const WORD_NS: u64 = 100_000;
 
 impl Shares {
     /// One memory, and a load control of those to come.
-    pub(super) fn controlled_by(control: Option<TaskControl>) -> Shares {
+    pub(super) fn new(scenario: &Scenario, control: Option<TaskControl>) -> Shares {
+        let mut steward = Steward::new(scenario.divider, Time(0));
+        steward.begin_control(control);
         Shares {
-            control,
-            ..Shares::default()
+            parked: BTreeMap::new(),
+            past: Sums::default(),
+            last_number: 0,
+            newcomers: Vec::new(),
+            gone: Vec::new(),
+            asked_ns: None,
+            steward: Some(steward),
         }
     }
 
@@ -70,12 +71,6 @@ impl Shares {
         }
         memory.check();
         self.past.add(&memory);
-    }
-
-    /// Returns true if frames have been on their way for longer than is usual.
-    fn is_slow(&self, now: u64) -> bool {
-        let since = self.unsettled_since;
-        since.is_some_and(|since| now - since > ADMISSION_NS)
     }
 }
 
@@ -90,6 +85,14 @@ impl World<'_> {
         };
         self.take_to_hand(memory);
         true
+    }
+
+    /// The memory of that number, unless it is gone.
+    pub(super) fn memory_of(&self, number: u32) -> Option<&Memory> {
+        match self.memory.number == number {
+            true => Some(&self.memory),
+            false => self.shares.parked.get(&number),
+        }
     }
 
     /// All memories that are in use, and the one at hand.
@@ -114,7 +117,7 @@ impl World<'_> {
     /// The number of pages that a process has mapped.
     pub(super) fn mapped_by(&self, process: usize) -> u32 {
         let process = &self.processes[process];
-        let own = self.memories().find(|m| m.number == process.memory);
+        let own = self.memory_of(process.memory);
         own.zip(process.space)
             .map_or(0, |(memory, space)| memory.tables.mapped(space))
     }
@@ -125,7 +128,7 @@ impl World<'_> {
     pub(super) fn ask_for_memory(&mut self, thread: usize, now: u64) {
         assert!(self.process_of(thread).space.is_none());
         self.shift(thread, State::Thinking, now);
-        self.shares.newcomers.push((thread, now));
+        self.shares.newcomers.push((thread, now, None));
         self.ask_for_division(now);
     }
 
@@ -147,6 +150,9 @@ impl World<'_> {
     ///
     /// - Needs: its memory is at hand.
     pub(super) fn leave_memory(&mut self, process: usize, now: u64) {
+        let mut past = self.memory.past;
+        self.add_counts(&self.memory, process, &mut past);
+        self.memory.past = past;
         let space = self.processes[process].space.take();
         let space = space.expect("a living process has a space");
         // What stands goes with the table.
@@ -162,29 +168,57 @@ impl World<'_> {
         }
     }
 
-    /// Looks whether frames are to be divided anew, and divides them.
+    /// Tells the steward what is new, or that time has passed, and does what it says.
     pub(super) fn handle_division(&mut self, now: u64) {
-        let shares = &mut self.shares;
-        let is_asked = shares.asked_ns.is_some_and(|due| now >= due);
-        let is_over = now >= shares.interval_ns;
-        if !is_asked && !is_over && now < shares.next_ns {
+        let is_asked = self.shares.asked_ns.is_some_and(|due| now >= due);
+        let steward = self.shares.steward.as_ref();
+        let due = steward
+            .expect("it is at work in here alone")
+            .poll_deadline();
+        if !is_asked && Time(now) < due {
             return;
         }
-        shares.asked_ns = None;
-        let has_lost = std::mem::take(&mut shares.has_lost);
-        if !is_over {
-            if has_lost {
-                self.control_load(now);
+        self.shares.asked_ns = None;
+        let mut steward = self.shares.steward.take().expect("it was there");
+        for (task, remains) in std::mem::take(&mut self.shares.gone) {
+            steward.handle_gone(task, remains);
+        }
+        for (_, since, task) in &mut self.shares.newcomers {
+            task.get_or_insert_with(|| steward.handle_arrival(Time(*since), None));
+        }
+        self.tell_steward(&mut steward, now);
+        while let Some(action) = steward.poll_action() {
+            self.carry_out(&mut steward, action, now);
+        }
+        self.hold_all_down(now);
+        self.set_alarm(steward.poll_deadline().0, Alarm::Divide);
+        self.shares.steward = Some(steward);
+    }
+
+    fn carry_out(&mut self, steward: &mut Steward, action: Action, now: u64) {
+        match action {
+            Action::Admit { task, frames } => {
+                let total = self.scenario.memory_pages - self.scenario.wired_pages;
+                self.admit(task, (frames as u32, total), now);
+                self.memory.task = Some(task);
+                steward.handle_admitted(task, Record(self.memory.number));
             }
-            return self.divide(now, Occasion::Change);
+            Action::TurnAway(task) => self.turn_away(task, now),
+            // What is written is done at once.
+            Action::Poke(_) | Action::Turn { .. } | Action::Suspension { .. } => {}
         }
-        shares.interval_ns = now + INTERVAL_NS;
-        self.measure();
-        if self.control_load(now) {
-            self.divide(now, Occasion::Change);
-        }
-        self.divide(now, Occasion::Interval);
-        self.each_memory(Memory::forget_asking);
+    }
+
+    /// Has the steward hear that nobody uses the memory at hand any more.
+    fn note_task_end(&mut self) {
+        let counters = self.memory.vm.counters();
+        let remains = Remains {
+            page_outs: counters.page_outs,
+            page_out_requests: counters.page_out_requests,
+            pages: self.memory.size().into(),
+        };
+        let task = self.memory.task.take();
+        self.shares.gone.extend(task.map(|task| (task, remains)));
     }
 
     /// Has frames divided anew if the memory at hand wants more, or has given up some.
@@ -194,21 +228,6 @@ impl World<'_> {
         }
     }
 
-    fn measure(&mut self) {
-        let processes = &self.processes;
-        let parked = self.shares.parked.values_mut();
-        for memory in std::iter::once(&mut self.memory).chain(parked) {
-            let owners = memory.owners.iter().flatten();
-            let user_ns = owners.map(|&owner| processes[owner].ticks() * 1000).sum();
-            memory.measure(user_ns);
-        }
-    }
-
-    fn each_memory(&mut self, act: impl Fn(&mut Memory)) {
-        act(&mut self.memory);
-        self.shares.parked.values_mut().for_each(act);
-    }
-
     pub(super) fn ask_for_division(&mut self, at: u64) {
         if self.shares.asked_ns.is_none_or(|due| at < due) {
             self.shares.asked_ns = Some(at);
@@ -216,64 +235,21 @@ impl World<'_> {
         }
     }
 
-    /// Divides frames among all, and lets newcomers in for whom it suffices.
-    fn divide(&mut self, now: u64, occasion: Occasion) {
-        let is_member = |memory: &&Memory| memory.is_managed && memory.processes > 0;
-        let mut members: Vec<(u32, Holder)> = self
-            .memories()
-            .filter(is_member)
-            .map(|memory| (memory.number, memory.holder(now)))
-            .collect();
-        members.sort_unstable_by_key(|&(number, _)| number);
-        let mut holders: Vec<Holder> = members.iter().map(|&(_, holder)| holder).collect();
-        let newcomers = std::mem::take(&mut self.shares.newcomers);
-        holders.extend(newcomers.iter().map(|_| Holder::NEW));
-        let total = self.scenario.memory_pages - self.scenario.wired_pages;
-        let division = Divider::default().divide(u64::from(total), &holders, occasion);
-        self.each_memory(|memory| memory.note_share(division.fair));
-        for (&(number, _), &frames) in members.iter().zip(&division.given) {
-            self.set_limit(number, frames as u32, now);
-        }
-        for (newcomer, &frames) in newcomers.into_iter().zip(&division.given[members.len()..]) {
-            let (thread, since) = newcomer;
-            match division.admission(frames, now - since, false) {
-                Admission::Admitted => self.admit(thread, (frames as u32, total), now),
-                Admission::Waits => self.shares.newcomers.push(newcomer),
-                Admission::TurnedAway => self.turn_away(thread, now),
-            }
-        }
-        let is_leaving = self.memories().any(Memory::is_leaving);
-        let is_settled = division.is_settled && !is_leaving && self.shares.newcomers.is_empty();
-        self.plan_division(now, is_settled);
-    }
-
-    /// Decides when to look again: soon, while frames are on their way.
-    fn plan_division(&mut self, now: u64, is_settled: bool) {
-        let shares = &mut self.shares;
-        shares.unsettled_since = match is_settled {
-            true => None,
-            false => shares.unsettled_since.or(Some(now)),
-        };
-        let is_hurried = !is_settled && (!shares.is_slow(now) || !shares.newcomers.is_empty());
-        let soon = if is_hurried { TRANSFER_NS } else { INTERVAL_NS };
-        shares.next_ns = shares.interval_ns.min(now + soon);
-        let next_ns = shares.next_ns;
-        self.set_alarm(next_ns, Alarm::Divide);
-    }
-
-    fn set_limit(&mut self, number: u32, frames: u32, now: u64) {
-        assert!(self.turn_to(number), "members have a memory");
-        if !self.memory.give(frames) {
-            return;
-        }
+    /// Has the memory at hand use so many frames.
+    pub(super) fn set_limit(&mut self, frames: u32, now: u64) {
+        self.memory.give(frames);
         self.memory.tell_limit(Time(now));
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge_nobody(now, cost_ns);
         self.look_for_shortage(now);
     }
 
-    /// Begins a memory for a thread's process: what it is given, and the most it can be.
-    fn admit(&mut self, thread: usize, (frames, frames_max): (u32, u32), now: u64) {
+    /// Begins a memory for a newcomer: what it is given, and the most it can be.
+    fn admit(&mut self, task: TaskId, (frames, frames_max): (u32, u32), now: u64) {
+        let thread = self.thread_of(task);
+        self.shares
+            .newcomers
+            .retain(|newcomer| newcomer.2 != Some(task));
         let memory = Memory::new(self.system, self.scenario, frames, frames_max);
         let mut memory = memory.expect("one like it was built before");
         self.shares.last_number += 1;
@@ -288,11 +264,18 @@ impl World<'_> {
     }
 
     /// Lets a process run without being managed: in memory beside the world's, as much as it likes.
-    fn turn_away(&mut self, thread: usize, now: u64) {
+    fn turn_away(&mut self, task: TaskId, now: u64) {
+        let thread = self.thread_of(task);
         let pages = self.process_of(thread).course.pages() as u32;
         let ample = pages.max(FRAMES_MIN as u32) * 2;
-        self.admit(thread, (ample, ample), now);
+        self.admit(task, (ample, ample), now);
         self.memory.is_managed = false;
+    }
+
+    fn thread_of(&self, task: TaskId) -> usize {
+        let mut newcomers = self.shares.newcomers.iter();
+        let found = newcomers.find(|newcomer| newcomer.2 == Some(task));
+        found.expect("it waits for its memory").0
     }
 
     fn take_to_hand(&mut self, memory: Memory) {

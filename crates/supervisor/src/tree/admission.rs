@@ -2,15 +2,17 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use tidemark_core::time::Time;
 use tidemark_live::control::{self, Grant, Hello, Opening};
-use tidemark_live::shared::Shared;
-use tidemark_partition::{Admission, Division};
+use tidemark_live::shared::{ProcessIndex, Shared};
 use tidemark_results::Ending;
+use tidemark_tasks::{Record, Remains};
 
 use super::{Member, Tree};
 use crate::connection::Connection;
 use crate::entrance::Arrival;
 use crate::peers::Peer;
+use crate::time::now_ns;
 
 /// The reasons why a process can't be taken in.
 const NO_MEMORY: &str = "no memory was left for one more process";
@@ -57,7 +59,27 @@ impl Tree {
             self.ended.note_ending(hello.pid, Ending::Replaced);
         }
         let connection = Connection::new(connection, None);
-        self.members.push(Member::new(connection, hello, peer));
+        let claimed = hello.record.map(|index| Record(index.0));
+        let task = self.steward.handle_arrival(Time(now_ns()), claimed);
+        self.members
+            .push(Member::new(task, connection, hello, peer));
+    }
+
+    /// Answers the hello of the newcomer at `place`, which may use `frames`, or turns it away if
+    /// that fails.
+    pub(super) fn admit(&mut self, place: usize, frames: u64) {
+        let files = [Some(self.shared.as_fd()), Some(self.swap.as_fd())];
+        let decisions = self.decisions.as_ref().map(AsFd::as_fd);
+        let files: Vec<BorrowedFd<'_>> = files.into_iter().chain([decisions]).flatten().collect();
+        let member = &mut self.members[place];
+        match member.answer(&self.shared, frames as u32, &files) {
+            Ok(index) => self.steward.handle_admitted(member.task, Record(index.0)),
+            Err(error) => {
+                let task = member.task;
+                self.steward.handle_gone(task, Remains::default());
+                self.turn_away(place, Some(error));
+            }
+        }
     }
 
     /// Lets a newcomer run unmanaged, for want of memory or for an `error`, and notes it, unless it
@@ -89,34 +111,29 @@ impl Tree {
 }
 
 impl Member {
-    /// The answer to its hello, if it would be given `frames`.
-    pub(super) fn admission(&self, division: &Division, frames: u64) -> Admission {
-        let waited_ns = self.came.elapsed().as_nanos() as u64;
-        division.admission(frames, waited_ns, self.hello.record.is_some())
-    }
-
-    /// Answers the hello.
+    /// Answers the hello: the member may use `frames`, and has the returned record.
     ///
     /// # Errors
     /// There is no record for one more process, or this one has gone. Nothing has changed then.
-    pub(super) fn admit(
+    fn answer(
         &mut self,
         shared: &Shared,
+        frames: u32,
         files: &[BorrowedFd<'_>],
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<ProcessIndex> {
         // A forked child's record was claimed by its parent, and waits for it.
         let claimed = self.hello.record.or_else(|| shared.claim());
         let index = claimed.ok_or_else(|| std::io::Error::other(NO_RECORD))?;
         let process = shared.process(index);
-        process.set_budget(self.given as u32);
-        // Until the engine speaks up, it is taken to have acknowledged this budget. A forked child
-        // may still use its parent's.
-        if process.understood() < self.given {
-            process.set_understood(self.given as u32);
+        process.set_budget(frames);
+        // Until the engine reports, it is taken to have understood this budget. A forked child may
+        // still use what its parent left it.
+        if process.understood() < frames.into() {
+            process.set_understood(frames);
         }
         let grant = Grant {
             record: Some(index),
-            frames_budget: self.given as u32,
+            frames_budget: frames,
             frames_max: shared.frames_max() as u32,
         };
         let answered = control::answer(self.connection.as_fd(), grant, files);
@@ -125,6 +142,6 @@ impl Member {
             (Err(_), None) => shared.release(index),
             (Err(_), Some(_)) => {}
         }
-        answered
+        answered.map(|()| index)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_live::shared::{Counter, ProcessIndex, Shared};
 use tidemark_results::record::Jobs;
+use tidemark_tasks::Remains;
 
 use super::Tree;
 use super::size::pages_of;
@@ -13,32 +14,52 @@ use crate::jobs::JobServer;
 impl Tree {
     /// Has that server offer jobs as memory has room for them.
     pub fn offer_jobs(&mut self, jobs: Option<JobServer>) {
+        if let Some(jobs) = &jobs {
+            self.steward.offer_jobs(jobs.most());
+        }
         self.jobs = jobs;
+        self.serve_jobs();
     }
 
-    /// Takes in tokens that are back.
+    /// Takes in tokens that are back, and hands out what may be handed out.
     pub(super) fn serve_jobs(&mut self) {
         if let Some(jobs) = &mut self.jobs {
-            jobs.serve();
+            self.steward.handle_ended_jobs(jobs.take_back());
+        }
+        self.hand_out_jobs();
+    }
+
+    fn hand_out_jobs(&mut self) {
+        if let Some((jobs, allowed)) = self.jobs.as_mut().zip(self.steward.jobs_allowed()) {
+            jobs.offer(allowed);
         }
     }
 
-    /// Has the server know of a process that has ended.
-    pub(super) fn note_ended_process(&mut self, index: ProcessIndex) {
-        if let Some(jobs) = &mut self.jobs {
-            jobs.note_ended_process(pages_needed(&self.shared, index));
+    /// The counts and the size that the process of that record leaves behind.
+    pub(super) fn remains_of(&self, index: ProcessIndex) -> Remains {
+        let process = self.shared.process(index);
+        let count = |counter| process.counter(counter).load(Relaxed);
+        Remains {
+            page_outs: count(Counter::PageOuts),
+            page_out_requests: count(Counter::PageOutRequests),
+            pages: match self.jobs {
+                Some(_) => pages_needed(&self.shared, index),
+                None => 0,
+            },
         }
     }
 
-    /// Has the server know what processes have now.
+    /// Has the steward know what processes have now, and how many jobs are at work.
     pub(super) fn look_at_jobs(&mut self) {
-        let Some(jobs) = &mut self.jobs else { return };
+        self.serve_jobs();
+        let Some(jobs) = &self.jobs else { return };
         let records = self.members.iter().filter_map(|member| member.record);
         let sizes: Vec<u64> = records
             .map(|index| pages_needed(&self.shared, index))
             .collect();
-        jobs.serve();
-        jobs.look(self.shared.frames_total(), &sizes);
+        let frames = self.shared.frames_total();
+        self.steward.handle_jobs(jobs.at_work(), frames, &sizes);
+        self.hand_out_jobs();
     }
 
     /// Ends the server. What it leaves behind.

@@ -8,8 +8,8 @@ use tidemark_results::basis;
 use tidemark_results::control::{
     Counts, MemoryState, Rates, RunState, SCHEMA, SwapState, Task, TaskState, Wait,
 };
+use tidemark_tasks::{By, Stage};
 
-use super::outage::By;
 use super::{Member, Tree};
 use crate::jobs::JobServer;
 use crate::time::now_ns;
@@ -62,14 +62,14 @@ impl Tree {
             policy: self.settings.policy.clone(),
             store: self.settings.store.clone(),
             load_control: self.settings.load_control.into(),
-            division: self.divider.rule.name().into(),
+            division: self.divider().rule.name().into(),
             memory: MemoryState {
                 budget_bytes: self.shared.frames_total() * PAGE_BYTES,
                 budget_bytes_max: self.shared.frames_max() * PAGE_BYTES,
                 resident_bytes: self.shared.frames_resident() * PAGE_BYTES,
                 resident_bytes_peak: self.shared.frames_peak() * PAGE_BYTES,
                 unassigned_bytes: self.shared.unassigned() * PAGE_BYTES,
-                task_bytes_min: self.divider.frames_min * PAGE_BYTES,
+                task_bytes_min: self.divider().frames_min * PAGE_BYTES,
                 unmanaged_bytes: unmanaged,
                 engine_bytes: sum(|task| task.engine_bytes),
             },
@@ -87,11 +87,11 @@ impl Tree {
 
     fn observe_member(&self, member: &Member, now_ns: u64) -> Task {
         let pid = member.hello.pid;
-        let state = match (member.record, member.eviction) {
-            (None, _) => TaskState::Coming,
-            _ if member.suspension.is_any() => TaskState::Suspended,
-            (_, Some(_)) => TaskState::Evicting,
-            _ => TaskState::Running,
+        let state = match self.steward.stage(member.task) {
+            None | Some(Stage::Coming) => TaskState::Coming,
+            Some(Stage::Suspended) => TaskState::Suspended,
+            Some(Stage::Evicting) => TaskState::Evicting,
+            Some(Stage::Running) => TaskState::Running,
         };
         let Some(index) = member.record else {
             return Task {
@@ -109,7 +109,9 @@ impl Tree {
             parent: (parent != 0).then_some(parent),
             program: process.name(),
             waits_for: match state {
-                TaskState::Suspended if member.suspension.is_by(By::Request) => Some(Wait::Resume),
+                TaskState::Suspended if self.is_suspended_by(member, By::Request) => {
+                    Some(Wait::Resume)
+                }
                 TaskState::Suspended => Some(Wait::Turn),
                 _ if rates.get(Counter::StallNs) >= STORE_BOUND => Some(Wait::Store),
                 _ if asked > budget => Some(Wait::Memory),

@@ -1,14 +1,12 @@
 //! Orders: what is asked of a run at its control socket, carried out.
 
-use std::time::Instant;
-
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_partition::{FRAMES_MIN, Occasion};
+use tidemark_partition::FRAMES_MIN;
 use tidemark_results::control::{Reply, Request};
 use tidemark_results::text::bytes;
 use tidemark_results::{Refusal, metrics, refuse};
+use tidemark_tasks::{By, Stage};
 
-use super::outage::{By, Eviction};
 use super::{Settings, Tree};
 use crate::load_controls;
 use crate::management::MEMORY_BYTES_MIN;
@@ -118,7 +116,7 @@ impl Tree {
         }
         self.shared.set_frames_total(budget_bytes / PAGE_BYTES);
         self.mark(&format!("budget {asked}"), None);
-        self.divide(Occasion::Change);
+        self.divide();
         let resident = self.shared.frames_resident() * PAGE_BYTES;
         let now = bytes(budget_bytes / PAGE_BYTES * PAGE_BYTES);
         Ok(match resident > budget_bytes {
@@ -141,13 +139,11 @@ impl Tree {
         if let Some(why) = self.settings.unsuspendable {
             refuse!("`load-control {name}`: tasks can't be suspended: {why}");
         }
+        // Marks of those that go on name the one that suspended them.
         self.control_load_by(entry);
         self.settings.load_control = name;
-        for place in 0..self.members.len() {
-            self.set_suspended(place, By::Control, false);
-        }
         self.mark(&format!("load control {name}"), None);
-        self.divide(Occasion::Change);
+        self.divide();
         Ok(format!("the load control is `{name}`"))
     }
 
@@ -159,43 +155,40 @@ impl Tree {
         if !self.members[place].is_answered() {
             refuse!("task {pid} can't be suspended: it waits for its first memory");
         }
-        if self.members[place].suspension.is_by(By::Request) {
+        if self.is_suspended_by(&self.members[place], By::Request) {
             return Ok(format!("task {pid} is suspended, as before"));
         }
-        self.set_suspended(place, By::Request, true);
-        self.divide(Occasion::Change);
+        self.request_suspension(place, true);
         Ok(format!("task {pid} is suspended"))
     }
 
     fn resume(&mut self, pid: u32) -> Result<String, Refusal> {
         let place = self.find_task(pid)?;
-        let suspension = self.members[place].suspension;
-        if suspension.is_by(By::Control) && !suspension.is_by(By::Request) {
+        let member = &self.members[place];
+        let is_requested = self.is_suspended_by(member, By::Request);
+        if self.is_suspended_by(member, By::Control) && !is_requested {
             let name = self.settings.load_control;
             refuse!("task {pid} is suspended by load control `{name}`, and has its turn by itself");
         }
-        if !suspension.is_by(By::Request) {
+        if !is_requested {
             return Ok(format!("task {pid} is not suspended, as before"));
         }
-        self.set_suspended(place, By::Request, false);
-        self.divide(Occasion::Change);
+        self.request_suspension(place, false);
         Ok(format!("task {pid} goes on"))
     }
 
     fn evict(&mut self, pid: u32) -> Result<String, Refusal> {
         let place = self.find_task(pid)?;
-        let member = &mut self.members[place];
-        if !member.is_answered() {
-            refuse!("task {pid} has no memory yet");
+        let task = self.members[place].task;
+        match self.steward.stage(task) {
+            None | Some(Stage::Coming) => refuse!("task {pid} has no memory yet"),
+            Some(Stage::Suspended) => {
+                return Ok(format!("task {pid} is suspended, and paged out as such"));
+            }
+            Some(Stage::Running | Stage::Evicting) => {}
         }
-        if member.suspension.is_any() {
-            return Ok(format!("task {pid} is suspended, and paged out as such"));
-        }
-        member.eviction.get_or_insert_with(|| Eviction {
-            since: Instant::now(),
-        });
         self.mark("evict", Some(pid));
-        self.divide(Occasion::Change);
+        self.tell_steward(|steward, now, words| steward.handle_eviction(now, words, task));
         Ok(format!("task {pid} is being paged out"))
     }
 

@@ -10,7 +10,6 @@ pub struct MemberState {
     pub(super) claimed: Option<u32>,
     /// Its record, if it has been answered.
     pub(super) record: Option<u32>,
-    pub(super) given: u64,
     /// Its engine's reference to its memory comes with its connection.
     pub(super) has_memory: bool,
 }

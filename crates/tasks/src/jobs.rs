@@ -26,7 +26,7 @@ const GUESSED_PART: f64 = 0.25;
 
 /// The number of jobs that may be at work, and what it follows from.
 #[derive(Debug)]
-pub(super) struct Window {
+pub struct Window {
     /// The most jobs that are asked for.
     most: u32,
     /// The jobs that may be at work.
@@ -67,7 +67,8 @@ impl Sizes {
 }
 
 impl Window {
-    pub(super) fn new(most: u32) -> Window {
+    /// A window for up to `most` jobs.
+    pub fn new(most: u32) -> Window {
         let jobs = most.min(JOBS_FIRST);
         Window {
             most,
@@ -79,32 +80,32 @@ impl Window {
     }
 
     /// The jobs that may be at work.
-    pub(super) fn jobs(&self) -> u32 {
+    pub fn jobs(&self) -> u32 {
         self.jobs
     }
 
-    /// Learns that a process with `pages` has ended.
-    pub(super) fn note_ended_process(&mut self, pages: u64) {
+    /// Learns that a process that had `pages` has ended.
+    pub fn note_ended_process(&mut self, pages: u64) {
         self.ended.fade();
         self.ended.add(pages);
         self.ended_pages += pages as f64;
     }
 
-    /// Learns that `jobs` have ended.
-    pub(super) fn note_ended_jobs(&mut self, count: u32) {
+    /// Learns that `count` jobs have ended.
+    pub fn note_ended_jobs(&mut self, count: u32) {
         self.jobs = (self.jobs + count).min(self.room).max(self.jobs);
     }
 
-    /// Learns that `at_work` jobs run, whose processes have these `sizes`, where `frames` are for
-    /// all.
-    pub(super) fn look(&mut self, at_work: u32, frames: u64, sizes: &[u64]) {
+    /// Learns the number of jobs at work and the `sizes` of their processes in pages, where
+    /// `frames` are for all.
+    pub fn look(&mut self, at_work: u32, frames: u64, sizes: &[u64]) {
         let mut present = Sizes::default();
         sizes.iter().for_each(|&pages| present.add(pages));
         let frames = frames as f64;
         let needed = self.needed(frames, present.typical());
         let expected = present.sum.max(f64::from(at_work) * needed);
-        let more = ((frames - expected) / needed).floor();
-        // Far more than there can be is as good as that.
+        let more = (frames - expected) / needed;
+        // In whole jobs. Far more than there can be is as good as that.
         let room = (f64::from(at_work) + more).clamp(1.0, f64::from(u32::MAX)) as u32;
         let is_used = at_work >= self.jobs;
         let opened = match (is_used, room / PLENTY >= self.jobs) {
@@ -132,6 +133,8 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
 
     const MIB: u64 = 256;

@@ -1,0 +1,16 @@
+//! The options by which memory is divided among processes.
+
+use clap::Args;
+use tidemark_supervisor::management::Rule;
+
+/// The way in which memory is divided.
+#[derive(Debug, Args)]
+pub struct Division {
+    /// The rule by which memory goes from some processes to others while there is too little for
+    /// all: demand, fault-frequency, pressure, proportional, equal or global
+    #[arg(long, value_name = "NAME", default_value = Rule::default().name())]
+    pub division: String,
+    /// The memory that is left to each process that uses so much
+    #[arg(long, value_name = "SIZE", default_value = "1M")]
+    pub per_task_min: String,
+}
