@@ -168,6 +168,7 @@ impl Engine {
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         let pager = self.store.open_file(Source {
             file: own,
+            cached: None,
             bytes,
             is_constant: is_shared,
         });
