@@ -560,7 +560,7 @@ fn engine() -> [&'static str; 5] {
         "--quiet",
         "--ignored",
         "--exact",
-        "plays_an_engine",
+        "supervisor::plays_an_engine",
     ]
 }
 
