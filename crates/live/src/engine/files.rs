@@ -9,8 +9,8 @@
 //! counted.
 //!
 //! # Invariants
-//! 1. A part of [`Mapped`] is managed, and nothing of it reads as zeros but what is zeros in the
-//!    file: where a page has gone without a word it is read again.
+//! 1. A part of [`Mapped`](crate::mapped::Mapped) is managed, and no part of it reads as zeros but
+//!    what is zeros in the file: where a page has gone without a word it is read again.
 //! 2. Beyond the end of its file a part has no region in the core: a touch of that is a fault
 //!    without one, and ends with `SIGBUS` unless the file has grown.
 
