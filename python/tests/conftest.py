@@ -30,6 +30,14 @@ def trace_path(pages: U64, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of 4 MiB and a bit at random."""
+    made = tmp_path / "data.bin"
+    made.write_bytes(np.random.default_rng(3).bytes((4 << 20) + 1000))
+    return made
+
+
+@pytest.fixture
 def engine(tmp_path: Path) -> tidemark.Engine:
     """An engine of 1 MiB, where the kernel permits one."""
     try:

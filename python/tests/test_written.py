@@ -20,14 +20,6 @@ MIB = 1 << 20
 POLICIES = ["tidemark", "mach86", "fifo", "clock", "osf-mk", "gnumach"]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A file of 4 MiB and a bit at random."""
-    made = tmp_path / "data.bin"
-    made.write_bytes(np.random.default_rng(3).bytes(4 * MIB + 1000))
-    return made
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 def test_random_writes_are_those_of_memmap(
     engine: tidemark.Engine, path: Path, tmp_path: Path, policy: str

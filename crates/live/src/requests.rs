@@ -28,10 +28,25 @@ const UNANSWERED: u32 = 1 << 31;
 /// Marks one that is answered later.
 const HELD: u32 = 1 << 30;
 
-/// In the kind of a [`Ask::MapFile`], beside the rights: the mapping is shared.
+/// In the kind of a [`FileMapping`], beside the rights: the mapping is shared.
 pub const SHARED: u32 = 1 << 8;
 /// The answer that something was a managed file's, and went well.
 pub const TAKEN: u64 = 1;
+
+/// A mapping of a file that the program has just made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileMapping {
+    /// First address.
+    pub start: usize,
+    /// Size in bytes.
+    pub bytes: usize,
+    /// The number of the file, in the program's table.
+    pub file: RawFd,
+    /// The page of the file that is mapped first.
+    pub first: u32,
+    /// The rights that were asked for, as `mmap` takes them, and [`SHARED`].
+    pub kind: u32,
+}
 
 /// Something asked of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,18 +114,7 @@ pub enum Ask {
     },
     /// The program has just mapped a file: manage the mapping, if it is one of those to manage.
     /// Answers one if it is.
-    MapFile {
-        /// First address.
-        start: usize,
-        /// Size in bytes.
-        bytes: usize,
-        /// The number of the file, in the program's table.
-        file: RawFd,
-        /// The page of the file that is mapped first.
-        first: u32,
-        /// The rights that were asked for, as `mmap` takes them, and [`SHARED`].
-        kind: u32,
-    },
+    MapFile(FileMapping),
     /// The program gives advice about a range in which files may be. Answers zero if there is none
     /// that is managed, and [`TAKEN`] or an error number beyond that otherwise.
     AdviseFile {
@@ -136,7 +140,7 @@ pub enum Ask {
     GrowFile {
         /// First address.
         start: usize,
-        /// Size in bytes before, ...
+        /// Its former length, in bytes.
         bytes_before: usize,
         /// Its length now, in bytes.
         bytes: usize,
@@ -429,15 +433,9 @@ fn pack(ask: Ask) -> (u32, [u64; 3]) {
         Ask::CatchUp => (7, [0; 3]),
         Ask::Lock { start, bytes } => (8, range(start, bytes)),
         // Addresses of mappings have zeros where the kind is kept.
-        Ask::MapFile {
-            start,
-            bytes,
-            file,
-            first,
-            kind,
-        } => {
-            let place = u64::from(first) << 32 | u64::from(file as u32);
-            (9, about(start | kind as usize, bytes, place))
+        Ask::MapFile(made) => {
+            let place = u64::from(made.first) << 32 | u64::from(made.file as u32);
+            (9, about(made.start | made.kind as usize, made.bytes, place))
         }
         Ask::AdviseFile {
             start,
@@ -474,13 +472,13 @@ fn unpack(kind: u32, [first, second, third]: [u64; 3]) -> Ask {
         6 => Ask::Leave { start, bytes },
         7 => Ask::CatchUp,
         8 => Ask::Lock { start, bytes },
-        9 => Ask::MapFile {
+        9 => Ask::MapFile(FileMapping {
             start: start & !(PAGE - 1),
             bytes,
             file: third as u32 as RawFd,
             first: (third >> 32) as u32,
             kind: (start & (PAGE - 1)) as u32,
-        },
+        }),
         10 => Ask::AdviseFile {
             start,
             bytes,
@@ -525,13 +523,13 @@ mod tests {
         let start = 0x7fff_ffff_f000;
         let bytes = 1 << 44;
         for ask in [
-            Ask::MapFile {
+            Ask::MapFile(FileMapping {
                 start,
                 bytes,
                 file: 70_000,
                 first: u32::MAX,
                 kind: SHARED | 3,
-            },
+            }),
             Ask::AdviseFile {
                 start,
                 bytes,

@@ -99,10 +99,7 @@ impl Region {
                 needs: end,
             });
         }
-        if end.div_ceil(PAGE as u64) > files::PAGES_MAX {
-            let path = path.into();
-            return Err(Error::FileFar { path, end });
-        }
+        within_reach(path, end)?;
         let start = offset % PAGE as u64;
         let whole = (start + least).next_multiple_of(PAGE as u64);
         let part = FilePart {
@@ -251,10 +248,7 @@ impl FileRegionMut {
             return Err(Error::Empty);
         }
         let end = offset.saturating_add(bytes.unwrap_or(0));
-        if end.div_ceil(PAGE as u64) > files::PAGES_MAX {
-            let path = path.into();
-            return Err(Error::FileFar { path, end });
-        }
+        within_reach(path, end)?;
         // Without a size it has what is there.
         let needed = bytes.map_or(0, |_| end);
         let opened = files::open_to_write(path, needed, is_new);
@@ -268,10 +262,7 @@ impl FileRegionMut {
                 needs: offset.saturating_add(1),
             });
         }
-        if opened.bytes.div_ceil(PAGE as u64) > files::PAGES_MAX {
-            let (path, end) = (path.into(), opened.bytes);
-            return Err(Error::FileFar { path, end });
-        }
+        within_reach(path, opened.bytes)?;
         let start = offset % PAGE as u64;
         let whole = (start + least).next_multiple_of(PAGE as u64);
         let part = FilePart {
@@ -366,6 +357,17 @@ fn place(path: &Path) -> PathBuf {
     let is_number = path.starts_with("/proc/self/fd");
     let found = is_number.then(|| std::fs::read_link(path).ok()).flatten();
     found.unwrap_or_else(|| path.into())
+}
+
+/// Refuses a file of which a region would have bytes up to `end`, if pages there have no number.
+fn within_reach(path: &Path, end: u64) -> Result<(), Error> {
+    match end.div_ceil(PAGE as u64) > files::PAGES_MAX {
+        true => Err(Error::FileFar {
+            path: path.into(),
+            end,
+        }),
+        false => Ok(()),
+    }
 }
 
 /// The error for what can't be used as a file.

@@ -381,7 +381,7 @@ pub(crate) mod files {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use tidemark_live::requests::{Ask, SHARED, TAKEN};
+    use tidemark_live::requests::{Ask, FileMapping, SHARED, TAKEN};
     use tidemark_live::sys::PAGE;
 
     use super::{ASK_LIMIT, await_forks, is_followed, keeping_errno};
@@ -428,13 +428,13 @@ pub(crate) mod files {
         };
         let is_managed = u32::try_from(offset / PAGE as i64).is_ok_and(|first| {
             let answer = REQUESTS.ask(
-                Ask::MapFile {
+                Ask::MapFile(FileMapping {
                     start,
                     bytes,
                     file,
                     first,
                     kind: rights as u32 & 0xff | shared,
-                },
+                }),
                 // Once it is begun it is not to be given up.
                 Duration::MAX,
             );

@@ -1,9 +1,8 @@
 //! Answering program threads.
 
-use super::files::Made;
 use super::step::MAPPED_BYTES_LEAST;
 use super::{Engine, page_of, pages_in};
-use crate::requests::{Ask, Requests, Taken};
+use crate::requests::{Ask, FileMapping, Requests, Taken};
 use crate::sys::PAGE;
 
 impl Engine {
@@ -50,9 +49,7 @@ impl Engine {
                 let is_lent = self.lend_folder(socket).is_ok();
                 requests.answer(taken, u64::from(is_lent));
             }
-            Ask::MapFile { .. } | Ask::AdviseFile { .. } => {
-                self.answer_of_files(requests, taken, ask)
-            }
+            Ask::MapFile(_) | Ask::AdviseFile { .. } => self.answer_of_files(requests, taken, ask),
             Ask::ProtectFile { .. } | Ask::GrowFile { .. } => {
                 self.answer_of_files(requests, taken, ask);
             }
@@ -87,23 +84,10 @@ impl Engine {
     /// Answers what is asked of mapped files.
     fn answer_of_files(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
         let answer = match ask {
-            Ask::MapFile {
-                start,
-                bytes,
-                file,
-                first,
-                kind,
-            } => {
-                let bytes = bytes.next_multiple_of(PAGE);
-                let made = Made {
-                    start,
-                    bytes,
-                    file,
-                    first,
-                    kind,
-                };
-                u64::from(self.take_file_over(made))
-            }
+            Ask::MapFile(made) => u64::from(self.take_file_over(FileMapping {
+                bytes: made.bytes.next_multiple_of(PAGE),
+                ..made
+            })),
             Ask::AdviseFile {
                 start,
                 bytes,

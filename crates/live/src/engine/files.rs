@@ -14,7 +14,7 @@
 //! 2. Beyond the end of its file a part has no region in the core: a touch of that is a fault
 //!    without one, and ends with `SIGBUS` unless the file has grown.
 
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::OFlags;
@@ -29,7 +29,7 @@ use super::feed::RUN_MAX;
 use super::trouble::pid;
 use super::{Engine, Trouble, address_of, page_of, pages_in, say};
 use crate::mapped::{MappedFile, Part};
-use crate::requests::{SHARED, TAKEN};
+use crate::requests::{FileMapping, SHARED, TAKEN};
 use crate::shared::Counter;
 use crate::store::Cause;
 use crate::store::files::{self, PAGES_MAX, Source};
@@ -43,19 +43,6 @@ const EXECUTE: u32 = libc::PROT_EXEC as u32;
 /// Free frames are emptied when files have gone of as many pages as this part of them, as a
 /// divisor: to look at each frame for each small file would take too long.
 const GONE_PART: u64 = 16;
-
-/// A mapping that the program has made.
-#[derive(Clone, Copy)]
-pub(super) struct Made {
-    pub(super) start: usize,
-    pub(super) bytes: usize,
-    /// The number of the file in the program's table.
-    pub(super) file: RawFd,
-    /// The page of the file that is mapped first.
-    pub(super) first: u32,
-    /// The rights as `mmap` takes them, and [`SHARED`].
-    pub(super) kind: u32,
-}
 
 /// The reason for which a mapping is left as the program has made it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +83,7 @@ impl Passed {
 
 impl Engine {
     /// Manages a mapping of a file that has just been made, if it is one of those to manage.
-    pub(super) fn take_file_over(&mut self, made: Made) -> bool {
+    pub(super) fn take_file_over(&mut self, made: FileMapping) -> bool {
         let Ok(file) = crate::sys::files::copy_of_programs(made.file) else {
             return false;
         };
@@ -136,7 +123,12 @@ impl Engine {
         ));
     }
 
-    fn replace_mapping(&mut self, made: Made, file: &OwnedFd, facts: &Facts) -> Result<(), Passed> {
+    fn replace_mapping(
+        &mut self,
+        made: FileMapping,
+        file: &OwnedFd,
+        facts: &Facts,
+    ) -> Result<(), Passed> {
         judge(made, facts)?;
         if reserve::is_locked(made.start, made.bytes) {
             return Err(Passed::Locked);
@@ -633,7 +625,7 @@ impl Engine {
 
 /// Decides whether a mapping can be managed, by what the program has asked for and by what is known
 /// of the file.
-fn judge(made: Made, facts: &Facts) -> Result<(), Passed> {
+fn judge(made: FileMapping, facts: &Facts) -> Result<(), Passed> {
     let has = |right| made.kind & right != 0;
     let pages = (made.bytes / PAGE) as u64;
     let refusals = [
