@@ -26,7 +26,7 @@ pub(crate) struct MappedFile {
     failure: Option<Failure>,
     /// The object of its pages, if those that are modified are written to the file.
     object: Option<ObjectId>,
-    /// The number of writes that have failed, ...
+    /// The number of writes that have failed.
     write_failures: u64,
     /// The number of the last failed write, and its error.
     write_failure: Option<(u64, Errno)>,

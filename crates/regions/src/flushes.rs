@@ -14,7 +14,7 @@ use tidemark_core::time::Time;
 use crate::command::{FlushError, Span};
 use crate::worker::{Worker, answer};
 
-/// Pages that the kernel holds are looked at again after this, ...
+/// The time after which pages that the kernel holds are looked at again.
 const PAUSE_NS: u64 = 10_000_000;
 /// The most pauses of a flush that waits for pages that the kernel holds.
 const TRIES_MAX: u32 = 100;

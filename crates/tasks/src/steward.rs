@@ -1,9 +1,8 @@
 //! The steward of a run: which tasks are there, and what each may use.
 //!
 //! A task that comes is admitted as soon as there are frames for it. From then on its engine
-//! follows
-//! its [record](crate::Records), says there that it is short, or has given up what was taken
-//! from it, and its driver passes that on as a [change](Steward::handle_change). At each
+//! follows its [record](crate::Records), says there that it is short, or has given up what was
+//! taken from it, and its driver passes that on as a [change](Steward::handle_change). At each
 //! [interval](tidemark_partition::INTERVAL_NS) all are measured, load control says which of them
 //! run, and memory is divided anew, by the rules of [`tidemark_partition`].
 //!
@@ -91,7 +90,7 @@ pub struct Steward {
     divider: Divider,
     members: Vec<Member>,
     tasks_come: u64,
-    /// The time at which memory is divided next, ...
+    /// The time at which memory is divided next.
     next_division: Time,
     /// The time at which all are measured next.
     next_interval: Time,

@@ -60,7 +60,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// A memory that may use so many frames now, and `frames_max` at most.
+    /// A memory that may use `frames` now, and `frames_max` at most.
     ///
     /// # Errors
     /// If the policy or the load control can't be built.
@@ -214,7 +214,7 @@ impl Memory {
         self.vm.poll_deadline().map(|due| due.0)
     }
 
-    /// The words of its record. It does at once what it is told.
+    /// The words of its record. It follows them at once.
     pub(super) fn reading(&self) -> Reading {
         let given = u64::from(self.given);
         Reading {

@@ -28,7 +28,7 @@ impl Memory {
         owned.map(|(space, _)| SpaceId(space as u32)).collect()
     }
 
-    /// Takes its pages out of memory, which needs so many frames when it goes on.
+    /// Takes its pages out of memory, which needs `needed` frames when it goes on.
     pub(super) fn park(&mut self, now: u64, needed: u64) {
         let spaces = self.spaces();
         let remembered = spaces.iter().map(|&space| {

@@ -69,8 +69,8 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// These programs in so many pages of memory; one processor, round robin, and one disk of
-    /// 5 ms for a request.
+    /// These programs in memory of this number of pages; one processor, round robin, and one disk
+    /// of 5 ms for a request.
     pub fn new(memory_pages: u32, programs: Vec<Program>) -> Scenario {
         Scenario {
             memory_pages,
@@ -250,6 +250,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A run that is long enough has at least so many samples, and fewer than twice as many.
+    /// A run that is long enough has at least this number of samples, and less than twice the
+    /// number.
     pub const SAMPLES: usize = 512;
 }

@@ -3,12 +3,13 @@
 //! Usually all processes share one memory, as under a kernel. In a world that is divided
 //! ([`Scenario::is_divided`]) each program that is started or executed begins with a memory of its
 //! own, as under `tidemark run`, and the [`Steward`] says how many frames each is given: when
-//! somebody comes, goes or asks for more, and at intervals. A forked child stays in its
+//! a process comes, goes or asks for more, and at intervals. A forked child stays in its
 //! parent's memory until it executes something.
 //!
 //! # Invariants
 //! 1. One memory is at hand, `World::memory`; all others that are in use are parked.
-//! 2. A memory that nobody uses is dropped when another takes its place. Replies to it go nowhere.
+//! 2. A memory that no process uses is dropped when another takes its place. Replies to it go
+//!    nowhere.
 //! 3. A newcomer is [`State::Thinking`], and its process has no space.
 //!
 //! [`Scenario::is_divided`]: super::Scenario::is_divided
@@ -209,7 +210,7 @@ impl World<'_> {
         }
     }
 
-    /// Has the steward hear that nobody uses the memory at hand any more.
+    /// Has the steward hear that no process uses the memory at hand any more.
     fn note_task_end(&mut self) {
         let counters = self.memory.vm.counters();
         let remains = Remains {
@@ -235,7 +236,7 @@ impl World<'_> {
         }
     }
 
-    /// Has the memory at hand use so many frames.
+    /// Has the memory at hand use up to `frames`.
     pub(super) fn set_limit(&mut self, frames: u32, now: u64) {
         self.memory.give(frames);
         self.memory.tell_limit(Time(now));

@@ -15,8 +15,8 @@ use super::outcome::Suspension;
 use super::process::Process;
 
 impl World<'_> {
-    /// Suspends the task whose memory is at hand, which needs so many frames when it goes on, or
-    /// lets it go on.
+    /// Suspends the task whose memory is at hand, which needs this number of frames when it goes
+    /// on, or lets it go on.
     pub(super) fn set_suspended(&mut self, needed: Option<u64>, now: u64) {
         let is_suspended = needed.is_some();
         match needed {

@@ -153,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// The same in a forked child, where nothing is on its way: what is mapped tells of the rest.
+    /// The same in a forked child, where nothing is on its way: what is mapped shows the rest.
     pub(super) fn settle_in_child(&mut self) {
         self.settle_late();
         self.changes.unproven.clear();
@@ -303,7 +303,7 @@ impl Engine {
         );
         self.managed.remove(from, from + bytes);
         self.adoption.remove(from, from + bytes);
-        // Where they have moved they are found, as pages that nobody accounts for.
+        // Where they have moved they are found, as pages without an account.
         self.outside.remove(from, from + bytes);
         let blank = self.pick_up_neighbours(from, to, bytes);
         let wiped = self.wiped_parts(from, from + bytes);

@@ -69,7 +69,7 @@ impl Waiting {
     }
 
     /// Takes in a fault. A thread waits at one place: what it was said to wait at before is stale,
-    /// and to serve that now would be to decide about a page that nobody has touched. Threads that
+    /// and to serve that now would be to decide about a page without a touch. Threads that
     /// the kernel has no number for here share 0.
     pub(super) fn arrive(&mut self, arrival: Arrival) {
         if arrival.thread != 0 {
@@ -137,7 +137,7 @@ impl Waiting {
         Waiter(u64::from(number))
     }
 
-    /// Ends a fault. In a forked child, those of its parent end without anybody waiting.
+    /// Ends a fault. In a forked child, those of its parent end without a waiting thread.
     pub(super) fn take(&mut self, waiter: Waiter) -> Option<Arrival> {
         let arrival = self.pending.get_mut(waiter.0 as usize)?.take()?;
         self.unused.push(waiter.0 as u32);
@@ -297,7 +297,7 @@ impl Engine {
             Event::Failed(fault, Failure::PagerFailed) => self.end_for_fetch(address_of(fault.at)),
             Event::Failed(fault, why) => {
                 let is_failing = why == Failure::StoreFailed;
-                // What a file has refused so often is not to be had with more memory.
+                // If the swap file keeps failing, more memory does not help.
                 let may_wait = !is_failing || !self.setup.store.has_file();
                 if !may_wait || !self.gets_more() {
                     self.end_for_store(is_failing);

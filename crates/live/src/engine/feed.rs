@@ -63,7 +63,7 @@ impl Engine {
         self.await_pages();
         let mut lacking = BTreeMap::new();
         let mut note = |at, contents| {
-            // What stands in the program stands in the child; or it is zeros.
+            // What the program has mapped is mapped in the child; or it is zeros.
             let is_out = match contents {
                 Contents::Frame(frame) => self.machine.pooled(frame).is_some(),
                 Contents::Slot(_) => true,

@@ -31,7 +31,7 @@
 //! - **No record for the child**: the fork fails with `EAGAIN`.
 //! - **A supervisor that is slow**: the child waits for it, and for frames of others.
 //! - **Another process that touches the child's memory before there is an engine** waits, where
-//!   the kernel tells of forks: the child's engine goes on with the userfaultfd that came with the
+//!   the kernel reports forks: the child's engine goes on with the userfaultfd that came with the
 //!   fork (`loan`).
 //! - **No engine in the child**: all its pages are brought back, or it is ended with a line.
 //!
@@ -130,7 +130,7 @@ impl Freeze {
         self.shared
     }
 
-    /// Learns that so many pages are, in a fork that could not wait any longer.
+    /// Learns that this number of pages are, in a fork that could not wait any longer.
     pub(super) fn note_shared(&mut self, pages: u32) {
         self.shared = pages;
     }
@@ -173,7 +173,7 @@ impl Engine {
     /// of what it writes to: with no more than either may have they hold no more together than this
     /// process might.
     pub(super) fn come_to_rest(&mut self) -> Option<ProcessIndex> {
-        // Memory that nobody has seen yet would be in both processes beside all budgets.
+        // Memory that has not been found yet would be in both processes beside all budgets.
         self.look_at_size();
         self.place.let_go(self.now);
         self.make_way();
@@ -293,7 +293,7 @@ impl Engine {
         }
     }
 
-    /// Without a supervisor nobody else gives back what dead processes had.
+    /// Without a supervisor no other process gives back what dead processes had.
     fn release_dead(&self) {
         let records = self.shared.processes();
         let dead = records.filter(|(_, process)| {
@@ -479,7 +479,7 @@ impl Engine {
     }
 
     /// Takes a copy of the userfaultfd that the engine of this child's parent has for it. `None` if
-    /// there is none: where the kernel tells of no forks, where the engine is a thread of its
+    /// there is none: where the kernel reports no forks, where the engine is a thread of its
     /// program, in a namespace that the parent's engine has no number in, or when that has ended.
     pub(super) fn take_userfaultfd(
         &mut self,
@@ -637,8 +637,8 @@ impl Engine {
     }
 }
 
-/// Ends an engine whose program has ended, or has executed another, in the midst of a fork: nobody
-/// ends the rest, nor gives back the heap.
+/// Ends an engine whose program has ended, or has executed another, in the midst of a fork: no
+/// code is left to end the rest, or to give back the heap.
 fn leave_if_alone() {
     let is_gone = || program::await_end(0) || program::has_other_memory() == Some(true);
     if program::is_engine() && is_gone() {

@@ -2,7 +2,7 @@
 //!
 //! Locked pages can't be moved out, so that there is nothing to manage. What is out of a locked
 //! range is brought back, and the range is the kernel's business from then on: it is counted as
-//! unmanaged, and taken over again when it is unlocked. Requests tell of locks made through the C
+//! unmanaged, and taken over again when it is unlocked. Requests report locks made through the C
 //! library at once; those made by system calls are found by the next scan.
 
 use tidemark_core::driver::Driver;
@@ -95,7 +95,7 @@ impl Engine {
     }
 
     fn let_go_of_locked(&mut self, start: usize, end: usize) {
-        // As a rule nothing is, which one call tells of all of it.
+        // As a rule nothing is, which one call shows for all of it.
         if !reserve::is_locked(start, end - start) {
             return;
         }
@@ -141,7 +141,7 @@ impl Engine {
             let wiped = self.wiped_parts(start, end);
             self.forget_range(start, end);
             self.scanner.note_locked(start, end);
-            // Nobody tells any more of what becomes of it.
+            // What becomes of it is reported no more.
             for (from, to) in wiped {
                 self.scanner.exclude(start + from, start + to);
             }

@@ -33,8 +33,8 @@ const RETRY_DOUBLINGS_MAX: u32 = 6;
 pub(super) const REAPING: &str = "collecting finished transfers";
 /// The interval at which the store is looked at in in-thread mode.
 const STORE_NS: u64 = 1_000_000;
-/// Decisions are written when so many bytes have come together, or when there is nothing else to
-/// do.
+/// Decisions are written when this number of bytes has come together, or when there is nothing else
+/// to do.
 const LOG_BYTES: usize = 16 << 10;
 
 /// The state that a turn leaves to those that follow.
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// The watch to wait on awake for [`AWAKE_NS`](super::AWAKE_NS), before anything is slept on:
-    /// where one thread waits beside the engine for a page from the disk, nobody else needs the
+    /// where one thread waits beside the engine for a page from the disk, no other thread needs the
     /// processor.
     pub fn watched(&self) -> Option<Watch> {
         let is_sure = self.place.is_confining() && self.vm.faults_pending() == 1;
@@ -259,7 +259,8 @@ impl Engine {
             has_started |= follows;
         }
         if has_started {
-            // Before the first byte is on its way: whoever cleans up after this process must know.
+            // Before the first byte is on its way: the process that cleans up after this one must
+            // know.
             let under_way = self.stores_under_way();
             let record = self.shared.process(self.record());
             record
