@@ -79,7 +79,7 @@ def replay(
 
     `tidemark.systems()` lists the systems; `policy` takes the place of theirs. With `compressed`
     pages that leave are compressed in memory first, so many to one page, as `tidemark run` does: on
-    the system `tidemark`, by the policy `mach86` if none is named. If `managed`, only
+    the system `tidemark`, by the policy `2q-faults` if none is named. If `managed`, only
     the private anonymous memory counts that a live run manages: all of a trace that does not say
     what is mapped, which systems that treat files' pages apart take in no other way. Swap is on
     `disk`, files are on `file_disk` or the same: `hdd`, `ssd`, `nvme`, `instant` and others.

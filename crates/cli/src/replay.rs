@@ -54,7 +54,7 @@ pub struct Arguments {
     file_disk: Option<String>,
     /// Compress evicted pages in memory, and move what does not fit to disk, as `tidemark run`
     /// does: by a ratio (`3`), or as in the run whose `--stats` are FILE. The default policy is
-    /// then mach86
+    /// then 2q-faults
     #[arg(long, value_name = "RATIO|FILE", conflicts_with = "in_step")]
     compressed: Option<String>,
     /// The number of copies of each program

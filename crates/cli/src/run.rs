@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_lab::study::POLICY_COMPRESSED;
 use tidemark_live::control;
 use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, basis, text};
@@ -44,7 +45,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<String>,
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
-    /// [default: mach86; with the swap file alone: tidemark]
+    /// [default: 2q-faults; with the swap file alone: tidemark]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// The place of the swap file, on a disk: an existing folder, or a new file `*.swap` in one
@@ -162,11 +163,10 @@ impl Store {
     }
 }
 
-/// The default policy. Compressed memory brings a wrongly evicted page back in microseconds, so its
-/// default policy asks less often which pages are in use.
+/// The default policy.
 pub fn policy_of(store: control::Store) -> &'static str {
     match store.is_compressed() {
-        true => plan::POLICY_COMPRESSED,
+        true => POLICY_COMPRESSED,
         false => plan::POLICY_DEFAULT,
     }
 }

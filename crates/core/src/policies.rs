@@ -113,6 +113,7 @@ register! {
     caches::slru::DESCRIPTION => caches::slru::build,
     caches::eelru::DESCRIPTION => caches::eelru::build,
     caches::two_q::DESCRIPTION => caches::two_q::build,
+    caches::two_q::FAULTS => caches::two_q::build_faults,
     caches::lirs::DESCRIPTION => caches::lirs::build,
     caches::arc::DESCRIPTION => caches::arc::build,
     caches::car::DESCRIPTION => caches::car::build,

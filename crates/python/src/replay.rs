@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tidemark_lab::study::{Compression, NamedDisk, Replay, ReplayOrder, Unreadable, Unrunnable};
+use tidemark_lab::study::{
+    Compression, NamedDisk, POLICY_COMPRESSED, Replay, ReplayOrder, Unreadable, Unrunnable,
+};
 use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch, WorldError};
@@ -13,8 +15,6 @@ use tidemark_trace::private::Extent;
 use crate::exceptions::{is_module, no_policy, of_argument, of_trace};
 use crate::pool;
 
-/// The policy of live runs with compressed memory.
-const POLICY_COMPRESSED: &str = "mach86";
 /// The longest turn while others wait.
 const QUANTUM_NS: u64 = 10_000_000;
 /// The first distance between samples; they are thinned out as a run goes on.

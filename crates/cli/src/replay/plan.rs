@@ -2,13 +2,12 @@
 
 use tidemark_lab::amounts::{parse_memories, parse_memory};
 use tidemark_lab::names::{check_load, find_policy, find_system, parse_disk, parse_scheduler};
-use tidemark_lab::study::{Compression, NamedDisk, Replay, ReplayOrder};
+use tidemark_lab::study::{Compression, NamedDisk, POLICY_COMPRESSED, Replay, ReplayOrder};
 use tidemark_lab::systems;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch};
 
 use super::{Arguments, check_count};
 use crate::exit::{Refusal, refuse};
-use crate::run::plan::POLICY_COMPRESSED;
 
 /// The first distance between samples; they are thinned out as a run goes on.
 const SAMPLE_NS: u64 = 10_000;

@@ -23,8 +23,6 @@ use crate::files::OutputFile;
 
 /// The policy of runs that name none, where pages go to the swap file alone.
 pub const POLICY_DEFAULT: &str = "tidemark";
-/// The default policy of runs with compressed memory.
-pub const POLICY_COMPRESSED: &str = "mach86";
 
 /// Everything a run needs.
 #[derive(Debug)]

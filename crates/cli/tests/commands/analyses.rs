@@ -504,7 +504,7 @@ fn found3_b1_the_first_answer_is_for_run_as_it_is() {
     let run = &record["run"];
     assert_eq!(
         (&run["policy"], &run["store"]),
-        (&"mach86".into(), &"compressed+file".into())
+        (&"2q-faults".into(), &"compressed+file".into())
     );
     assert_eq!(run["start_ns"], 15_000_000);
     assert_eq!(run["needs"].as_array().map(Vec::len), Some(2), "{run}");

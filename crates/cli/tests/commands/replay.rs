@@ -280,7 +280,7 @@ fn compressed_memory_is_simulated_by_ratio_or_by_the_sizes_of_a_run() {
     let plain = replayed(&options);
     let by_ratio = replayed(&[&["--compressed", "3"], &options[..]].concat());
     assert_eq!(by_ratio["machine"]["compressed"], "ratio 3");
-    assert_eq!(by_ratio["runs"][0]["policy"], "mach86");
+    assert_eq!(by_ratio["runs"][0]["policy"], "2q-faults");
     assert!(
         counts(&by_ratio, "decompressed_pages")[0] > 100,
         "{by_ratio}"

@@ -137,7 +137,7 @@ fn state(tasks: u32) -> Value {
     };
     json!({
         "schema": "tidemark.control.v1", "pid": 999, "program_pid": 1000, "elapsed_s": 12.0,
-        "policy": "mach86", "store": "compressed+file",
+        "policy": "2q-faults", "store": "compressed+file",
         "memory": {
             "budget_bytes": 1_u64 << 30, "budget_bytes_max": 1_u64 << 30,
             "resident_bytes": 1 << 29, "resident_bytes_peak": 1 << 29, "unassigned_bytes": 0,

@@ -227,7 +227,7 @@ fn what_comes_back_compressed_is_foreseen_with_the_store_of_run() {
     assert!(stderr(&output).contains("learning how well its pages compress"));
     assert_eq!(record["store"], "compressed+file");
     let case = &record["cases"][0];
-    assert_eq!(case["policy"], "mach86");
+    assert_eq!(case["policy"], "2q-faults");
     let count = |side: &Value, name: &str| side[name].as_u64().unwrap();
     for side in [&case["predicted"], &case["live"][0]] {
         assert!(count(side, "decompressed_pages") > 1000, "{case}");

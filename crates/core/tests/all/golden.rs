@@ -6,6 +6,7 @@
 //! The numbers are counted by the bare [`cache`](tidemark_model::cache). A whole
 //! [`Vm`](tidemark_core::vm::Vm) that is asked for one page at a time must count the same.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -134,6 +135,58 @@ fn the_policies_of_the_literature_are_the_published_ones() {
             .each_ref()
             .map(|trace| misses(name, knobs, MachineKind::Bits, trace).hard);
         assert_eq!(counts, expected, "{name} {knobs:?}");
+    }
+}
+
+/// The misses of 2Q in plain lists, on a machine that sees faults alone.
+fn count_2q_by_faults(frames: usize, pages: &[u64]) -> u64 {
+    let (mut new, mut main) = (VecDeque::new(), VecDeque::new());
+    let mut names: VecDeque<u64> = VecDeque::new();
+    let mut misses = 0;
+    for page in pages {
+        if new.contains(page) || main.contains(page) {
+            continue;
+        }
+        misses += 1;
+        if new.len() + main.len() == frames {
+            match new.len() > frames / 4 || main.is_empty() {
+                true => names.extend(new.pop_front()),
+                false => _ = main.pop_front(),
+            }
+        }
+        match names.iter().position(|name| name == page) {
+            Some(at) => {
+                names.remove(at);
+                main.push_back(*page);
+            }
+            None => new.push_back(*page),
+        }
+        while names.len() > frames / 2 {
+            names.pop_front();
+        }
+    }
+    misses
+}
+
+#[test]
+fn two_queues_by_faults_alone_are_those_of_plain_lists() {
+    for trace in traces::golden() {
+        let (frames, pages) = (400, &trace.pages[..trace.pages.len().min(20_000)]);
+        let begun = traces::Trace {
+            name: trace.name,
+            frames,
+            pages: pages.to_vec(),
+        };
+        let expected = count_2q_by_faults(frames as usize, pages);
+        for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
+            let counted = misses("2q-faults", &[], kind, &begun);
+            assert_eq!(
+                (counted.hard, counted.soft),
+                (expected, 0),
+                "{}",
+                trace.name
+            );
+        }
     }
 }
 

@@ -27,7 +27,7 @@ use super::run_costs::{
     BESIDE_FREE_BYTES, ENGINE_BYTES, ENGINE_PAGE_BYTES, FAULT_NS, LIVE_OVER_LAB, PROCESS_NS,
     START_NS, START_PART, TOUCH_NATIVE_NS, TOUCH_NS,
 };
-use super::{Compression, Study, ample};
+use super::{Compression, POLICY_COMPRESSED, Study, ample};
 use crate::systems::plain::TIDEMARK;
 use crate::world::script::Writing;
 use crate::world::{
@@ -36,8 +36,7 @@ use crate::world::{
 
 /// The program's name among others: there are none.
 const NAME: &str = "program";
-/// The policy of `tidemark run` with the store that it has unless told otherwise, and that store.
-const POLICY: &str = "mach86";
+/// The store of `tidemark run` where none is named.
 const STORE: &str = "compressed+file";
 /// Sizes that are tried first, in hundredths of what the program uses.
 const FIRST_SIZES: [u64; 8] = [100, 92, 84, 72, 60, 45, 30, 15];
@@ -287,7 +286,7 @@ impl<'a> Stage<'a> {
     fn terms(&self) -> RunNeeds {
         let order = self.order;
         RunNeeds {
-            policy: POLICY.into(),
+            policy: POLICY_COMPRESSED.into(),
             store: STORE.into(),
             compression: order.compression.name.clone(),
             disk: order.disk.name.clone(),
@@ -391,7 +390,7 @@ impl<'a> Stage<'a> {
             compressed: Some(self.order.compression.sizes.clone()),
             beside_pages: self.beside_pages(),
             policy: Some(PolicyChoice {
-                name: POLICY.into(),
+                name: POLICY_COMPRESSED.into(),
                 knobs: vec![],
             }),
             seed,

@@ -135,9 +135,8 @@ fn keeps_no_loop(record: &RunRecord) -> bool {
 fn help_with_soft_faults(record: &RunRecord) -> String {
     let mut help = "more memory".to_owned();
     match record.policy.as_str() {
-        "fifo" => {}
-        "mach86" => help.push_str("; `--policy fifo`, which never asks whether a page is used"),
-        _ => help.push_str("; `--policy mach86`, which asks less often whether a page is used"),
+        "fifo" | "2q-faults" => {}
+        _ => help.push_str("; `--policy 2q-faults`, which never asks whether a page is used"),
     }
     if record.mode == "thread" {
         help.push_str("; `--in-thread`, if it suits the program");
@@ -206,7 +205,7 @@ mod tests {
     fn help_is_for_what_took_longest() {
         assert!(help(&record(100, 0, 0)).contains("hardly short"));
         assert!(help(&record(50_000, 0, 0)).contains("--store compressed+file"));
-        assert!(help(&record(10_000, 50_000, 0)).contains("--policy mach86"));
+        assert!(help(&record(10_000, 50_000, 0)).contains("--policy 2q-faults"));
         assert!(help(&record(0, 0, 50_000)).contains("first time"));
     }
 
@@ -232,7 +231,7 @@ mod tests {
     #[test]
     fn found_b8_a_walk_that_comes_again_is_told_of_a_policy() {
         let mut record = record(50_000, 0, 0);
-        record.policy = "mach86".into();
+        record.policy = "2q-faults".into();
         record.total.managed_bytes = 16_384 * PAGE_BYTES;
         record.total.page_in_requests = 5_000;
         assert!(
@@ -250,7 +249,7 @@ mod tests {
         record.policy = "tidemark".into();
         assert!(!help(&record).contains("--policy"));
         // Pages read one by one are no walk, and once or twice is not again and again.
-        record.policy = "mach86".into();
+        record.policy = "2q-faults".into();
         record.total.page_in_requests = 40_000;
         assert!(!help(&record).contains("--policy"));
         record.total.page_in_requests = 5_000;

@@ -2,7 +2,12 @@
 //!
 //! Pages that come go through a queue in order of arrival, whatever their use; of those that leave
 //! it the names are kept for a while. A page that comes back while its name is kept goes to the
-//! main list, which is in the order of last use.
+//! main list.
+//!
+//! `2q` is the published one: it sees each reference, and the main list is in the order of last
+//! use. `2q-faults` sees faults and no reference between them, so that the order of last use is the
+//! order of arrival. It never takes a mapping away to see whether a page is used: the fault of a
+//! page that comes back soon says so.
 
 use alloc::vec::Vec;
 
@@ -21,28 +26,40 @@ pub static DESCRIPTION: Description = Description {
     summary: "first in, first out, until a page comes back soon; then least recently used",
     lineage: &["Johnson and Shasha 1994 (full version)"],
     sees: Sees::References,
-    knobs: &[
-        Knob {
-            name: "in",
-            meaning: "frames for pages that came and were not known, in thousandths",
-            min: 1,
-            max: 1000,
-            default: 250,
-        },
-        Knob {
-            name: "out",
-            meaning: "names kept of pages that left, in thousandths of the frames",
-            min: 0,
-            max: 4000,
-            default: 500,
-        },
-    ],
+    knobs: KNOBS,
 };
+
+/// The description of `2q-faults`.
+pub static FAULTS: Description = Description {
+    name: "2q-faults",
+    summary: "2q that sees faults alone: pages that come back soon have a list of their own",
+    lineage: &["Johnson and Shasha 1994 (full version)"],
+    sees: Sees::Faults,
+    knobs: KNOBS,
+};
+
+const KNOBS: &[Knob] = &[
+    Knob {
+        name: "in",
+        meaning: "frames for pages that came and were not known, in thousandths",
+        min: 1,
+        max: 1000,
+        default: 250,
+    },
+    Knob {
+        name: "out",
+        meaning: "names kept of pages that left, in thousandths of the frames",
+        min: 0,
+        max: 4000,
+        default: 500,
+    },
+];
 
 const IN: u8 = 0;
 const MAIN: u8 = 1;
 
 struct TwoQ {
+    description: &'static Description,
     queues: Queues,
     ghosts: Ghosts,
     frames: u64,
@@ -52,20 +69,39 @@ struct TwoQ {
 
 /// Makes a `2q`.
 pub fn build(settings: Settings) -> impl Policy {
-    // One more than is kept: a page leaves before the name of the one that comes is taken out.
-    let ghosts_max = u64::from(settings.frames_max) * settings.knobs[1] / 1000 + 1;
-    TwoQ {
-        queues: Queues::new(2, settings.frames_max),
-        ghosts: Ghosts::new(ghosts_max as u32),
-        frames: settings.frames.into(),
-        in_permille: settings.knobs[0],
-        out_permille: settings.knobs[1],
+    TwoQ::new(&DESCRIPTION, settings)
+}
+
+/// Makes a `2q-faults`.
+pub fn build_faults(settings: Settings) -> impl Policy {
+    TwoQ::new(&FAULTS, settings)
+}
+
+impl TwoQ {
+    fn new(description: &'static Description, settings: Settings) -> TwoQ {
+        // One more than is kept: a page leaves before the name of the one that comes is taken out.
+        let ghosts_max = u64::from(settings.frames_max) * settings.knobs[1] / 1000 + 1;
+        TwoQ {
+            description,
+            queues: Queues::new(2, settings.frames_max),
+            ghosts: Ghosts::new(ghosts_max as u32),
+            frames: settings.frames.into(),
+            in_permille: settings.knobs[0],
+            out_permille: settings.knobs[1],
+        }
+    }
+
+    /// The list from which a page leaves, and the one from which it does if that has none.
+    fn order(&self) -> (u8, u8) {
+        let share = (self.frames * self.in_permille / 1000).max(1);
+        let is_long = u64::from(self.queues.length(IN)) > share;
+        if is_long { (IN, MAIN) } else { (MAIN, IN) }
     }
 }
 
 impl Policy for TwoQ {
     fn describe(&self) -> &'static Description {
-        &DESCRIPTION
+        self.description
     }
 
     fn page_entered(&mut self, frame: FrameId, arrival: &Arrival) {
@@ -122,12 +158,3 @@ impl SimulatedPolicy for TwoQ {
 }
 
 impl SpacePolicy for TwoQ {}
-
-impl TwoQ {
-    /// The list from which a page leaves, and the one from which it does if that has none.
-    fn order(&self) -> (u8, u8) {
-        let share = (self.frames * self.in_permille / 1000).max(1);
-        let is_long = u64::from(self.queues.length(IN)) > share;
-        if is_long { (IN, MAIN) } else { (MAIN, IN) }
-    }
-}
