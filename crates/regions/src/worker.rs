@@ -1,7 +1,7 @@
 //! The engine's thread: the core, the machine and the store, and the loop that joins them.
 
 use std::ops::Range;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -40,6 +40,8 @@ pub(crate) struct Worker {
     pub(crate) space: SpaceId,
     pub(crate) machine: LiveMachine,
     pub(crate) store: SwapStore,
+    /// The swap file, whose room is given back at the end.
+    room: OwnedFd,
     queue: Arc<Queue>,
     messages: Messages,
     /// The pages that are being read at the program's wish, each with its slot.
@@ -82,12 +84,18 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let spare = u64::from(config.reserve + config.free_high);
     let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
     let space = vm.create_space();
+    let room = swap.fd.try_clone();
+    let room = room.map_err(|error| {
+        let error = Errno::from_io_error(&error).unwrap_or(Errno::MFILE);
+        Error::call("keeping the swap file", error)
+    })?;
     let store = SwapStore::new(swap.fd, slots, Means::Best, settings.faults);
     let worker = Worker {
         vm,
         space,
         machine,
         store: store.map_err(call("starting the swap store"))?,
+        room,
         queue: Arc::clone(&queue),
         messages: Messages::new(),
         prefetches: Vec::new(),
@@ -136,6 +144,7 @@ impl Worker {
             self.turn();
             self.sleep();
         }
+        file::release(&self.room);
     }
 
     fn turn(&mut self) {

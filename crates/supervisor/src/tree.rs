@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use tidemark_core::time::Time;
 use tidemark_live::control::Hello;
 use tidemark_live::shared::{self, Counter, Process, ProcessIndex, Shared, State};
+use tidemark_live::store::file;
 use tidemark_partition::{Divider, INTERVAL_NS};
 use tidemark_results::control::Counts;
 use tidemark_results::record::Jobs;
@@ -362,8 +363,7 @@ impl Tree {
     ///
     /// - Needs: no process [is there](Self::has_members).
     pub fn close(self) {
-        // The room comes back when the last descriptor is closed, if not now.
-        let _ = rustix::fs::ftruncate(&self.swap, 0);
+        file::release(&self.swap);
     }
 
     /// Closes the books. The process that was started has ended as `ending` says.

@@ -479,6 +479,9 @@ fn a_swap_file_has_its_size_and_no_name() {
         (1 << 20, 0, 0o600)
     );
     assert!(!file.is_reserved || stat.st_blocks * 512 >= 1 << 20);
+    file::release(&file.fd);
+    let stat = rustix::fs::fstat(&file.fd).unwrap();
+    assert_eq!((stat.st_size, stat.st_blocks), (0, 0));
     let missing = file::create(&directory.join("no such place"), 4096);
     assert_eq!(missing.unwrap_err(), Errno::NOENT);
 }
