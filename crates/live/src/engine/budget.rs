@@ -78,10 +78,7 @@ impl Engine {
         let config = self.vm.config();
         let least = config.reserve + 1;
         let limits = (least, most.clamp(least, config.frames_max));
-        let wanted = self
-            .shared
-            .process(record)
-            .follow_budget(self.budget, limits);
+        let wanted = self.shared.process(record).follow_budget(limits);
         if wanted != self.budget {
             let (before, after) = (self.budget.into(), wanted.into());
             self.asking.voice.note_given(before, after);
@@ -270,8 +267,6 @@ impl Engine {
         let record = self.shared.process(self.record());
         let child = self.shared.process(child);
         let used = self.used();
-        // The child's pages count from here on: what was given up for it must not count, too.
-        record.set_resident(self.frames_charged().into());
         let Some(part) = record.endow(&child, used, is_late) else {
             return false;
         };
