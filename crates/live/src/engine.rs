@@ -63,10 +63,11 @@ use tidemark_core::compressed::division::Ceded;
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
+use tidemark_tasks::Park;
 
 use crate::machine::LiveMachine;
 use crate::mapped::Mapped;
-use crate::park::Park;
+use crate::park::HeldThreads;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -106,6 +107,7 @@ pub struct Engine {
     locks: Locks,
     outside: Outside,
     park: Park,
+    held_threads: HeldThreads,
     waiting: Waiting,
     changes: Changes,
     messages: Messages,

@@ -2,7 +2,8 @@
 //!
 //! The [`Steward`] keeps the members of a run: it admits tasks, divides memory among them, asks
 //! load control which of them run, suspends, resumes and evicts them, and says how many jobs there
-//! is room for. The supervisor drives it with processes, the lab with simulated ones.
+//! is room for. The supervisor drives it with processes, the lab with simulated ones. [`Park`]
+//! takes one task out of memory and back; an engine drives it, and the lab.
 //!
 //! Like the core it decides and never acts. It has no clock, no files and no threads:
 //! - `handle_…` takes in what happened, with the time. Each does a bounded amount of work.
@@ -33,9 +34,11 @@
 extern crate alloc;
 
 mod jobs;
+mod park;
 mod records;
 mod steward;
 
+pub use park::Park;
 pub use records::{Counts, Reading, Record, Records};
 pub use steward::member::{By, Stage};
 pub use steward::{Action, EVICTION_NS, Remains, Steward, TaskId};

@@ -415,8 +415,9 @@ impl Driver for Kernel<'_, '_> {
 
     fn make_room(&mut self) {
         let memory = &mut self.world.memory;
-        memory.vm.handle_idle(Time(self.now), &mut memory.tables);
-        memory.recall(self.now);
+        let (now, vm, tables) = (Time(self.now), &mut memory.vm, &mut memory.tables);
+        vm.handle_idle(now, tables);
+        memory.park.handle_room(now, vm, tables);
         let managed = self.world.memories().filter(|memory| memory.is_managed);
         let used = managed.map(Memory::in_use).sum();
         let most = &mut self.world.tally.frames_used_max;

@@ -3,6 +3,7 @@
 use tidemark_core::backing::LocalSlots;
 use tidemark_core::compressed::division::{Ceded, log_pages_max, next_frames};
 use tidemark_core::compressed::tier::Tally;
+use tidemark_core::id::SpaceId;
 use tidemark_core::load::tasks::TaskControl;
 use tidemark_core::load::{self, LoadControl, unlimited};
 use tidemark_core::policy::Policy;
@@ -10,12 +11,11 @@ use tidemark_core::policy::registry::BuildError;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Counters, Vm};
 use tidemark_partition::Voice;
-use tidemark_tasks::{Counts, Reading, TaskId};
+use tidemark_tasks::{Counts, Park, Reading, TaskId};
 
 use super::compressed::Compressed;
 use super::disk::DiskModel;
 use super::error::WorldError;
-use super::parked::Parked;
 use super::scenario::Scenario;
 use super::system::System;
 use super::tables::Tables;
@@ -49,7 +49,7 @@ pub(super) struct Memory {
     pub(super) questions: u64,
     /// True if its frames are of the world's, and its counts are kept.
     pub(super) is_managed: bool,
-    pub(super) parked: Parked,
+    pub(super) park: Park,
     /// The number of frames it was given.
     given: u32,
     /// The pages beside them that count, as far as they do.
@@ -112,7 +112,7 @@ impl Memory {
             processes: 0,
             questions: 0,
             is_managed: true,
-            parked: Parked::default(),
+            park: Park::default(),
             given: frames,
             beside: scenario.beside_pages,
             asked: 0,
@@ -182,11 +182,19 @@ impl Memory {
         self.vm.handle_limit(now, &mut self.tables, limit);
     }
 
+    /// The spaces of the processes that use it.
+    pub(super) fn spaces(&self) -> Vec<SpaceId> {
+        let owners = self.owners.iter().enumerate();
+        let owned = owners.filter(|(_, owner)| owner.is_some());
+        owned.map(|(space, _)| SpaceId(space as u32)).collect()
+    }
+
     /// Lets compressed pages take what no frame has, and forgets those of slots let go of.
     pub(super) fn prepare_compressed(&mut self) {
         let shared = self.shared_pages();
         let frames = self.vm.frames().in_use();
         if let Some(compressed) = &mut self.compressed {
+            compressed.set_emptying(self.park.is_parked());
             let held = compressed.pages_held();
             let most = log_pages_max(shared, frames, held, compressed.is_alone());
             compressed.prepare(&mut self.vm, most, frames + held > shared);

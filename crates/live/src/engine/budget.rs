@@ -115,7 +115,7 @@ impl Engine {
     pub(super) fn limit(&self) -> u32 {
         let left = self.shared_pages().saturating_sub(self.ceded.pages());
         let left = left.max(self.vm.config().reserve + 1);
-        match self.store.compressed().is_some() && !self.park.is_parked {
+        match self.store.compressed().is_some() && !self.park.is_parked() {
             true => next_frames(left, self.vm.frames().in_use()),
             false => left,
         }
@@ -159,7 +159,10 @@ impl Engine {
     pub(super) fn allow_compressed(&mut self) {
         let pages = self.shared_pages();
         let (frames, held) = (self.vm.frames().in_use(), self.store.pages_held());
-        if self.park.is_parked {
+        if let Some(compressed) = self.store.compressed_mut() {
+            compressed.set_emptying(self.park.is_parked());
+        }
+        if self.park.is_parked() {
             return self.store.allow(0, false);
         }
         let is_shrinking = frames + held > pages;
@@ -203,7 +206,7 @@ impl Engine {
         let voice = &mut self.asking.voice;
         let news = voice.news(self.budget.into(), resident.into(), arrivals);
         let record = self.shared.process(self.record());
-        let asks = news.asks.filter(|_| !self.park.is_parked);
+        let asks = news.asks.filter(|_| !self.park.is_parked());
         let is_asking = asks.is_some_and(|frames| record.ask(frames));
         self.asking.has_news |= is_asking || news.has_given_up;
     }
@@ -212,7 +215,7 @@ impl Engine {
     ///
     /// Without a supervisor that is what it has left.
     pub(super) fn take_unassigned(&mut self, coming: u32) {
-        if self.sampling.is_some() || self.park.is_parked {
+        if self.sampling.is_some() || self.park.is_parked() {
             return;
         }
         let most = share::takes(self.budget.into(), (self.used() + coming).into());

@@ -10,6 +10,7 @@ use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::policy::{Description, Sees};
 use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
+use tidemark_tasks::Park;
 
 use super::trouble::pid;
 use super::turn::Turns;
@@ -22,7 +23,7 @@ use crate::glob::Glob;
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
 use crate::mapped::Mapped;
-use crate::park::Park;
+use crate::park::HeldThreads;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -174,12 +175,8 @@ impl Setup {
 
     /// Takes the file that came as the last of a grant for what it is: where references go, or
     /// decisions.
-    fn begin_log(
-        &self,
-        file: Option<OwnedFd>,
-        control: Option<&OwnedFd>,
-    ) -> Result<(Option<Log>, Option<Sampling>), Trouble> {
-        match (file, self.windows, control) {
+    fn begin_log(&self, lent: &mut Lent) -> Result<(Option<Log>, Option<Sampling>), Trouble> {
+        match (lent.decisions.take(), self.windows, &lent.control) {
             (Some(file), Some(windows), Some(control)) => {
                 let sampling = Sampling::begin(file, control, windows, &self.name)?;
                 Ok((None, Some(sampling)))
@@ -276,8 +273,7 @@ impl Engine {
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record))
             .note_released_if(setup.store.is_compressed());
-        let (decisions, sampling) =
-            setup.begin_log(lent.decisions.take(), lent.control.as_ref())?;
+        let (decisions, sampling) = setup.begin_log(&mut lent)?;
         let config = Setup::config((frames_max, budget), decisions.is_some(), &sampling);
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
@@ -299,6 +295,7 @@ impl Engine {
             locks: Locks::default(),
             outside: Outside::new(),
             park: Park::default(),
+            held_threads: HeldThreads::default(),
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),
