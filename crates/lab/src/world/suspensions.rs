@@ -22,11 +22,10 @@ impl World<'_> {
     pub(super) fn set_suspended(&mut self, needed: Option<u64>, now: u64) {
         let is_suspended = needed.is_some();
         let spaces = self.memory.spaces();
-        let (park, vm) = (&mut self.memory.park, &mut self.memory.vm);
-        let tables = &mut self.memory.tables;
+        let (task_memory, vm, tables) = self.memory.parts();
         match needed {
-            Some(needed) => park.handle_suspend((Time(now), needed), vm, tables, &spaces),
-            None => park.handle_resume(Time(now), vm, tables),
+            Some(needed) => task_memory.handle_suspend((Time(now), needed), vm, tables, &spaces),
+            None => task_memory.handle_resume(Time(now), vm, tables),
         }
         let owners: Vec<usize> = self.memory.owners.iter().flatten().copied().collect();
         let first = owners.first().copied().unwrap_or_default();
@@ -56,10 +55,9 @@ impl World<'_> {
     pub(super) fn hold_all_down(&mut self, now: u64) {
         for number in self.memory_numbers() {
             self.turn_to(number);
-            let memory = &mut self.memory;
-            let spaces = memory.spaces();
-            let (vm, tables) = (&mut memory.vm, &mut memory.tables);
-            if memory.park.handle_arrivals(Time(now), vm, tables, &spaces) {
+            let spaces = self.memory.spaces();
+            let (task_memory, vm, tables) = self.memory.parts();
+            if task_memory.handle_arrivals(Time(now), vm, tables, &spaces) {
                 self.finish_work(now);
             }
         }

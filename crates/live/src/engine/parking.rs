@@ -1,5 +1,5 @@
 //! Parking: taking the program out of memory and bringing back what it had, by
-//! [`Park`](tidemark_tasks::Park), and holding its [threads](crate::park).
+//! [`TaskMemory`](tidemark_tasks::TaskMemory), and holding its [threads](crate::park).
 
 use tidemark_partition::FLOOR_FRAMES;
 
@@ -15,13 +15,13 @@ impl Engine {
     pub(super) fn follow_parking(&mut self) {
         let is_wanted = self.control.is_some() && self.shared.process(self.record()).is_suspended();
         let (now, space) = (self.now, self.space);
-        match (self.park.is_parked(), is_wanted) {
+        match (self.task.is_parked(), is_wanted) {
             (false, true) => self.park(),
             (true, false) => self.unpark(),
             // What was on its way, or was brought for a restless thread.
             (true, true) if now >= self.next_tick => {
                 let (vm, machine) = (&mut self.vm, &mut self.machine);
-                self.park.handle_arrivals(now, vm, machine, &[space]);
+                self.task.handle_arrivals(now, vm, machine, &[space]);
             }
             (true, true) | (false, false) => {}
         }
@@ -29,7 +29,7 @@ impl Engine {
 
     /// Serves the faults that have arrived, or holds them.
     pub(super) fn serve_unless_parked(&mut self) {
-        if !self.park.is_parked() {
+        if !self.task.is_parked() {
             return self.serve_arrived(Engine::serve_near);
         }
         for _ in 0..self.waiting.look_at_all() {
@@ -62,12 +62,12 @@ impl Engine {
         self.held_threads = HeldThreads::default();
         let needed = self.shared.process(self.record()).needed();
         let (vm, machine, spaces) = (&mut self.vm, &mut self.machine, &[self.space]);
-        self.park
+        self.task
             .handle_suspend((self.now, needed), vm, machine, spaces);
     }
 
     fn unpark(&mut self) {
-        self.park
+        self.task
             .handle_resume(self.now, &mut self.vm, &mut self.machine);
         self.go_on_alone();
         // The time for which they were held is no wait for the store.

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use tidemark_core::compressed::division::Ceded;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::policy::{Description, Sees};
 use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
-use tidemark_tasks::Park;
+use tidemark_tasks::TaskMemory;
 
 use super::trouble::pid;
 use super::turn::Turns;
@@ -294,7 +293,6 @@ impl Engine {
             adoption: Adoption::new(),
             locks: Locks::default(),
             outside: Outside::new(),
-            park: Park::default(),
             held_threads: HeldThreads::default(),
             waiting: Waiting::default(),
             changes: Changes::default(),
@@ -320,9 +318,7 @@ impl Engine {
             next_tick: setup.first_tick(),
             passed_ns: 0,
             turns: Turns::default(),
-            budget,
-            beside: 0,
-            ceded: Ceded::default(),
+            task: TaskMemory::new(budget, 0, setup.store.is_compressed()),
             asking: Default::default(),
             map_drawn: 0,
             setup,
@@ -488,7 +484,7 @@ impl Engine {
     ) -> Result<OwnedFd, Trouble> {
         let file = self.setup.decisions.as_deref().map(open_log).transpose()?;
         std::mem::forget(std::mem::replace(&mut self.decisions, file.map(Log::new)));
-        self.shared.process(record).set_budget(self.budget);
+        self.shared.process(record).set_budget(self.task.budget());
         reopen_swap(parent, parent_engine, self.swap_file)
     }
 
