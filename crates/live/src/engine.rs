@@ -59,14 +59,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use rustix::time::ClockId;
-use tidemark_core::compressed::division::Ceded;
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
+use tidemark_tasks::TaskMemory;
 
 use crate::machine::LiveMachine;
 use crate::mapped::Mapped;
-use crate::park::Park;
+use crate::park::HeldThreads;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -105,7 +105,7 @@ pub struct Engine {
     adoption: Adoption,
     locks: Locks,
     outside: Outside,
-    park: Park,
+    held_threads: HeldThreads,
     waiting: Waiting,
     changes: Changes,
     messages: Messages,
@@ -138,12 +138,8 @@ pub struct Engine {
     /// In step, how much time has passed beside that of faults.
     passed_ns: u64,
     turns: Turns,
-    /// The frames that this process may use, as far as this engine has understood.
-    budget: u32,
-    /// The number of frames of that of which the core is not told: see [`budget`].
-    beside: u32,
-    /// The pages that are compressed memory's, as the core was last told.
-    ceded: Ceded,
+    /// The memory that this process may use, as far as this engine has understood: see [`budget`].
+    task: TaskMemory,
     asking: Asking,
     /// The number of the map that was drawn last.
     map_drawn: u32,

@@ -17,32 +17,20 @@
 
 use std::collections::BTreeMap;
 
-use tidemark_core::id::{SlotId, VirtPage};
+use tidemark_core::id::VirtPage;
 use tidemark_core::time::Time;
 
-/// The state of a program that waits, or has waited.
+/// The threads of a program that waits: the place where each is held, and since when, by the
+/// thread's number.
 #[derive(Default)]
-pub struct Park {
-    /// The program waits.
-    pub is_parked: bool,
-    /// The pages that were in memory when it was parked, in order of address.
-    pub remembered: Vec<VirtPage>,
-    /// Those of them that are still to be brought back, each with its slot, the last one first.
-    pub due: Vec<(SlotId, VirtPage)>,
-    /// The time from which on they are left to the program's own faults.
-    pub due_until: Time,
-    /// The number of pages that had come when it was last taken out of memory.
-    pub arrivals: u64,
-    /// The place where each thread is held, and since when, by the thread's number.
-    pub held: BTreeMap<u32, (VirtPage, Time)>,
-}
+pub struct HeldThreads(BTreeMap<u32, (VirtPage, Time)>);
 
-impl Park {
+impl HeldThreads {
     /// Takes note of the page at which a thread waits, and since when. True if it waits there
     /// already, and has touched the page again all the same.
     pub fn is_restless(&mut self, thread: u32, at: VirtPage, since: Time) -> bool {
         // Threads that the kernel has no number for share 0.
-        let before = self.held.insert(thread, (at, since));
+        let before = self.0.insert(thread, (at, since));
         thread != 0 && before.is_some_and(|(known, earlier)| known == at && earlier < since)
     }
 }
@@ -53,8 +41,8 @@ mod tests {
 
     #[test]
     fn a_thread_that_touches_its_page_again_is_restless_and_no_other() {
-        let mut park = Park::default();
-        let mut touch = |thread, page, since| park.is_restless(thread, VirtPage(page), Time(since));
+        let mut held = HeldThreads::default();
+        let mut touch = |thread, page, since| held.is_restless(thread, VirtPage(page), Time(since));
         assert!(!touch(7, 1, 1));
         // The same message, looked at again.
         assert!(!touch(7, 1, 1));

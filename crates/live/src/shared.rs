@@ -516,27 +516,21 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// The budget that an engine observes that has observed `before` until now: what the supervisor
-    /// has set, within `limits`. Engine only.
+    /// The budget that an engine observes from now on: what the supervisor has set, within
+    /// `limits`. Engine only.
     ///
-    /// More than before is [said](Self::understood) first, and then looked at again: a supervisor
-    /// that lowers it meanwhile either sees that, or is seen. Less is said by
+    /// More than it has said is [said](Self::understood) first, and then looked at again: a
+    /// supervisor that lowers it meanwhile either sees that, or is seen. Less is said by
     /// [`set_understood`](Self::set_understood) alone, once what is in use is known: until then all
-    /// counts that it was said to go by since, though it may have followed a lower one meanwhile.
-    pub fn follow_budget(&self, before: u32, limits: (u32, u32)) -> u32 {
-        let read = || self.budget().clamp(limits.0, limits.1);
-        let mut budget = read();
-        while budget > before {
-            if self.understood() < budget.into() {
-                self.set_understood(budget);
+    /// counts that was said since, though it may have followed a lower one meanwhile.
+    pub fn follow_budget(&self, limits: (u32, u32)) -> u32 {
+        loop {
+            let budget = self.budget().clamp(limits.0, limits.1);
+            if self.understood() >= budget.into() {
+                return budget;
             }
-            let again = read();
-            if again == budget {
-                break;
-            }
-            budget = again;
+            self.set_understood(budget);
         }
-        budget
     }
 
     /// Says that the process is to leave memory and that its program is to wait, or that it may go

@@ -2,7 +2,9 @@
 //!
 //! The [`Steward`] keeps the members of a run: it admits tasks, divides memory among them, asks
 //! load control which of them run, suspends, resumes and evicts them, and says how many jobs there
-//! is room for. The supervisor drives it with processes, the lab with simulated ones.
+//! is room for. The supervisor drives it with processes, the lab with simulated ones. The
+//! [`TaskMemory`] of one task says what its core may use, what it reports, and takes it out of
+//! memory and back; an engine drives it, and the lab.
 //!
 //! Like the core it decides and never acts. It has no clock, no files and no threads:
 //! - `handle_…` takes in what happened, with the time. Each does a bounded amount of work.
@@ -35,7 +37,9 @@ extern crate alloc;
 mod jobs;
 mod records;
 mod steward;
+mod task_memory;
 
 pub use records::{Counts, Reading, Record, Records};
 pub use steward::member::{By, Stage};
 pub use steward::{Action, EVICTION_NS, Remains, Steward, TaskId};
+pub use task_memory::{BESIDE_PART, TaskMemory};

@@ -34,10 +34,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "results",
         ],
     ),
-    (
-        "live",
-        &["core", "partition", "plugin", "trace", "results", "log"],
-    ),
+    ("live", &["core", "partition", "tasks", "plugin", "log"]),
     (
         "supervisor",
         &[

@@ -594,13 +594,12 @@ fn plays_an_engine() {
     if std::env::var_os("HALVE").is_some() {
         process.set_budget(process.budget() / 2);
     }
-    let mut before = 0;
     loop {
         // An engine that obeys whatever it is told, and uses all it may.
-        before = process.follow_budget(before, (1, u32::MAX));
-        let budget = u64::from(before);
+        let frames = process.follow_budget((1, u32::MAX));
+        let budget = u64::from(frames);
         process.set_resident(budget);
-        process.set_understood(before);
+        process.set_understood(frames);
         if budget < shared.frames_total() && process.ask(2 * budget) {
             control::poke(connection.as_fd()).unwrap();
         }

@@ -310,18 +310,6 @@ impl<'a> World<'a> {
         cost_ns
     }
 
-    /// Keeps house in compressed memory, and has the core use what that leaves. Answers whether
-    /// anything follows from it, and what it cost.
-    fn tend_compressed(&mut self, now: u64) -> (bool, u64) {
-        let (has_started, is_told) = self.memory.tend_compressed();
-        let mut cost_ns = self.submit_parts(now);
-        if is_told {
-            self.memory.tell_limit(Time(now));
-            cost_ns += self.take_kernel_ns();
-        }
-        (has_started || is_told, cost_ns)
-    }
-
     /// Lets a use of a page pass that the trace doesn't say is mapped, or mapped so.
     fn permit(&mut self, fault: Fault) {
         self.tally.irregular += 1;
@@ -384,9 +372,8 @@ impl Driver for Kernel<'_, '_> {
             has_started = true;
         }
         if self.world.memory.compressed.is_some() {
-            let (follows, cost_ns) = self.world.tend_compressed(self.now);
-            self.cost_ns += cost_ns;
-            has_started |= follows;
+            has_started |= self.world.memory.tend_compressed(Time(self.now));
+            self.cost_ns += self.world.submit_parts(self.now) + self.world.take_kernel_ns();
         }
         has_started
     }
@@ -414,9 +401,9 @@ impl Driver for Kernel<'_, '_> {
     }
 
     fn make_room(&mut self) {
-        let memory = &mut self.world.memory;
-        memory.vm.handle_idle(Time(self.now), &mut memory.tables);
-        memory.recall(self.now);
+        let (task_memory, vm, tables) = self.world.memory.parts();
+        vm.handle_idle(Time(self.now), tables);
+        task_memory.handle_room(Time(self.now), vm, tables);
         let managed = self.world.memories().filter(|memory| memory.is_managed);
         let used = managed.map(Memory::in_use).sum();
         let most = &mut self.world.tally.frames_used_max;

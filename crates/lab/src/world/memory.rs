@@ -1,29 +1,25 @@
 //! One memory of a world: a core, and the page tables under it.
 
 use tidemark_core::backing::LocalSlots;
-use tidemark_core::compressed::division::{Ceded, log_pages_max, next_frames};
 use tidemark_core::compressed::tier::Tally;
+use tidemark_core::id::SpaceId;
 use tidemark_core::load::tasks::TaskControl;
 use tidemark_core::load::{self, LoadControl, unlimited};
 use tidemark_core::policy::Policy;
 use tidemark_core::policy::registry::BuildError;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Counters, Vm};
-use tidemark_partition::Voice;
-use tidemark_tasks::{Counts, Reading, TaskId};
+use tidemark_tasks::{Counts, Reading, TaskId, TaskMemory};
 
 use super::compressed::Compressed;
 use super::disk::DiskModel;
 use super::error::WorldError;
-use super::parked::Parked;
 use super::scenario::Scenario;
 use super::system::System;
 use super::tables::Tables;
 
 /// More slots than pages, so that a page can be written anew before its old slot is free.
 const SLOTS_SPARE: u64 = 1 << 16;
-/// The part of what it is given, as a divisor, up to which memory beside that counts.
-const BESIDE_PART: u32 = 4;
 /// The slots of the smallest swap file that a live run is given without being told otherwise.
 const SLOTS_IN_STEP: u64 = 1 << 20;
 
@@ -35,8 +31,6 @@ pub(super) struct Memory {
     pub(super) tables: Tables,
     /// Compressed memory, if pages that leave go there first.
     pub(super) compressed: Option<Compressed>,
-    /// The pages that are compressed memory's, as the core was last told.
-    pub(super) ceded: Ceded,
     /// The process to which each space belongs.
     pub(super) owners: Vec<Option<usize>>,
     /// Its number with the steward, if it has one.
@@ -49,14 +43,10 @@ pub(super) struct Memory {
     pub(super) questions: u64,
     /// True if its frames are of the world's, and its counts are kept.
     pub(super) is_managed: bool,
-    pub(super) parked: Parked,
-    /// The number of frames it was given.
-    given: u32,
-    /// The pages beside them that count, as far as they do.
-    beside: u32,
+    /// The frames it is given, and what that leaves to the core.
+    pub(super) task_memory: TaskMemory,
     /// The frames it asks to have in all; zero if it does not.
     asked: u64,
-    voice: Voice,
 }
 
 impl Memory {
@@ -95,6 +85,7 @@ impl Memory {
                 (slots.note_released(), Some(compressed))
             }
         };
+        let is_compressed = compressed.is_some();
         let mut vm = Vm::new(config, policy, Box::new(slots));
         if !scenario.is_divided {
             let name = scenario.load.as_deref().unwrap_or(system.load);
@@ -105,35 +96,27 @@ impl Memory {
             vm,
             tables: Tables::new(system.eyes, most, scenario.is_in_step),
             compressed,
-            ceded: Ceded::default(),
             owners: Vec::new(),
             task: None,
             past: Counts::default(),
             processes: 0,
             questions: 0,
             is_managed: true,
-            parked: Parked::default(),
-            given: frames,
-            beside: scenario.beside_pages,
+            task_memory: TaskMemory::new(frames, scenario.beside_pages, is_compressed),
             asked: 0,
-            voice: Voice::default(),
         })
     }
 
-    /// Sets what it is given.
-    pub(super) fn give(&mut self, frames: u32) {
-        let before = std::mem::replace(&mut self.given, frames);
-        self.voice.note_given(before.into(), frames.into());
+    /// The account of its frames, its core, and the tables under that.
+    pub(super) fn parts(&mut self) -> (&mut TaskMemory, &mut Vm, &mut Tables) {
+        (&mut self.task_memory, &mut self.vm, &mut self.tables)
     }
 
     /// Returns true if there is a report to the part that divides frames. That it is short is said
     /// once.
     pub(super) fn has_news(&mut self) -> bool {
-        let resident = self.in_use() + self.charged_beside();
-        let arrivals = self.vm.counters().arrivals();
-        let news = self
-            .voice
-            .news(self.given.into(), resident.into(), arrivals);
+        let in_use = self.in_use();
+        let news = self.task_memory.poll_news(&self.vm, in_use);
         let asks = news.asks.filter(|_| self.asked == 0);
         self.asked = asks.unwrap_or(self.asked);
         asks.is_some() || news.has_given_up
@@ -156,57 +139,34 @@ impl Memory {
         self.in_use().max(u32::try_from(came).unwrap_or(u32::MAX))
     }
 
-    /// The number of pages that frames and compressed pages may have together.
-    fn shared_pages(&self) -> u32 {
-        self.given - self.charged_beside()
-    }
-
-    /// The pages beside them that count.
-    fn charged_beside(&self) -> u32 {
-        self.beside.min(self.given / BESIDE_PART)
-    }
-
-    /// The number of frames, of those it was given, that the core may use next.
-    pub(super) fn limit(&self) -> u32 {
-        let left = self.shared_pages().saturating_sub(self.ceded.pages());
-        let left = left.max(self.vm.config().reserve + 1);
-        match self.compressed.is_some() {
-            true => next_frames(left, self.vm.frames().in_use()),
-            false => left,
-        }
-    }
-
-    /// Tells the core how many frames it may use.
-    pub(super) fn tell_limit(&mut self, now: Time) {
-        let limit = self.limit();
-        self.vm.handle_limit(now, &mut self.tables, limit);
+    /// The spaces of the processes that use it.
+    pub(super) fn spaces(&self) -> Vec<SpaceId> {
+        let owners = self.owners.iter().enumerate();
+        let owned = owners.filter(|(_, owner)| owner.is_some());
+        owned.map(|(space, _)| SpaceId(space as u32)).collect()
     }
 
     /// Lets compressed pages take what no frame has, and forgets those of slots let go of.
     pub(super) fn prepare_compressed(&mut self) {
-        let shared = self.shared_pages();
-        let frames = self.vm.frames().in_use();
         if let Some(compressed) = &mut self.compressed {
-            let held = compressed.pages_held();
-            let most = log_pages_max(shared, frames, held, compressed.is_alone());
-            compressed.prepare(&mut self.vm, most, frames + held > shared);
+            compressed.set_emptying(self.task_memory.is_parked());
+            let (held, is_alone) = (compressed.pages_held(), compressed.is_alone());
+            let (most, is_shrinking) = self.task_memory.log_pages(&self.vm, held, is_alone);
+            compressed.prepare(&mut self.vm, most, is_shrinking);
         }
     }
 
-    /// Keeps house in compressed memory. Answers whether there is something for the disk, and
-    /// whether the core is to be told of another [limit](Self::limit).
-    pub(super) fn tend_compressed(&mut self) -> (bool, bool) {
+    /// Keeps house in compressed memory, and has the core use what that leaves. Answers whether
+    /// anything follows from it.
+    pub(super) fn tend_compressed(&mut self, now: Time) -> bool {
         self.prepare_compressed();
-        let shared = self.shared_pages();
         let Some(compressed) = &mut self.compressed else {
-            return (false, false);
+            return false;
         };
-        let has_started = compressed.tend(&mut self.vm, shared);
-        let has_stored = self.vm.counters().page_outs > 0;
+        let has_started = compressed.tend(&mut self.vm, self.task_memory.shared_pages());
         let held = compressed.pages_held();
-        let is_other = self.ceded.follow(held, shared, has_stored);
-        let is_shrinking = self.limit() < self.vm.frames().limit();
-        (has_started, is_other || is_shrinking)
+        let (task_memory, vm, tables) = self.parts();
+        task_memory.handle_held(now, held, vm, tables) || has_started
     }
 
     /// The time at which its page daemon wants to go on.
@@ -216,12 +176,12 @@ impl Memory {
 
     /// The words of its record. It follows them at once.
     pub(super) fn reading(&self) -> Reading {
-        let given = u64::from(self.given);
+        let given = self.task_memory.budget().into();
         Reading {
             budget: given,
             understood: given,
             resident: self.in_use().into(),
-            beside: self.charged_beside().into(),
+            beside: self.task_memory.beside().into(),
             asked: self.asked,
         }
     }

@@ -34,7 +34,6 @@ mod life;
 mod memory;
 mod order;
 pub mod outcome;
-mod parked;
 mod process;
 mod ready;
 pub mod scenario;

@@ -238,8 +238,8 @@ impl World<'_> {
 
     /// Has the memory at hand use up to `frames`.
     pub(super) fn set_limit(&mut self, frames: u32, now: u64) {
-        self.memory.give(frames);
-        self.memory.tell_limit(Time(now));
+        let (task_memory, vm, tables) = self.memory.parts();
+        task_memory.handle_budget(Time(now), frames, vm, tables);
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge_nobody(now, cost_ns);
         self.look_for_shortage(now);

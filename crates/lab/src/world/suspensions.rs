@@ -10,6 +10,8 @@
 //!
 //! [`Scenario::is_divided`]: super::Scenario::is_divided
 
+use tidemark_core::time::Time;
+
 use super::engine::World;
 use super::outcome::Suspension;
 use super::process::Process;
@@ -19,9 +21,11 @@ impl World<'_> {
     /// on, or lets it go on.
     pub(super) fn set_suspended(&mut self, needed: Option<u64>, now: u64) {
         let is_suspended = needed.is_some();
+        let spaces = self.memory.spaces();
+        let (task_memory, vm, tables) = self.memory.parts();
         match needed {
-            Some(needed) => self.memory.park(now, needed),
-            None => self.memory.unpark(now),
+            Some(needed) => task_memory.handle_suspend((Time(now), needed), vm, tables, &spaces),
+            None => task_memory.handle_resume(Time(now), vm, tables),
         }
         let owners: Vec<usize> = self.memory.owners.iter().flatten().copied().collect();
         let first = owners.first().copied().unwrap_or_default();
@@ -51,9 +55,9 @@ impl World<'_> {
     pub(super) fn hold_all_down(&mut self, now: u64) {
         for number in self.memory_numbers() {
             self.turn_to(number);
-            let parked = &self.memory.parked;
-            if parked.is_suspended && parked.arrivals != self.memory.vm.counters().arrivals() {
-                self.memory.hold_down(now);
+            let spaces = self.memory.spaces();
+            let (task_memory, vm, tables) = self.memory.parts();
+            if task_memory.handle_arrivals(Time(now), vm, tables, &spaces) {
                 self.finish_work(now);
             }
         }

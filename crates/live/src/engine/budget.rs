@@ -27,8 +27,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_partition as share;
 
-use tidemark_core::compressed::division::{SHRINKING_ROOM, log_pages_max, next_frames};
+use tidemark_core::compressed::division::SHRINKING_ROOM;
 use tidemark_core::time::Time;
+use tidemark_tasks::BESIDE_PART;
 
 use super::{Engine, now};
 use crate::control;
@@ -51,15 +52,12 @@ pub(super) const DIVIDING_NS_MAX: u64 = 100_000_000;
 /// The memory that every process has beside its frames, in pages: its engine at rest, and its
 /// stack.
 const BESIDE_FREE: u64 = 512;
-/// The part of its budget, as a divisor, up to which memory beyond that counts.
-const BESIDE_PART: u32 = 4;
 /// The step, in frames, in which memory beside the frames counts.
 const BESIDE_STEP: u64 = 64;
 
 /// The requests to the supervisor that are due.
 #[derive(Default)]
 pub(super) struct Asking {
-    voice: share::Voice,
     /// The process's memory beside its frames, in pages, as it was last measured.
     beside_last: u64,
     /// The supervisor is to be poked.
@@ -78,17 +76,9 @@ impl Engine {
         let config = self.vm.config();
         let least = config.reserve + 1;
         let limits = (least, most.clamp(least, config.frames_max));
-        let wanted = self
-            .shared
-            .process(record)
-            .follow_budget(self.budget, limits);
-        if wanted != self.budget {
-            let (before, after) = (self.budget.into(), wanted.into());
-            self.asking.voice.note_given(before, after);
-            self.budget = wanted;
-            self.beside = self.beside.min(self.budget / BESIDE_PART);
-            self.tell_limit();
-        }
+        let wanted = self.shared.process(record).follow_budget(limits);
+        let (vm, machine) = (&mut self.vm, &mut self.machine);
+        self.task.handle_budget(self.now, wanted, vm, machine);
     }
 
     /// Learns how much memory of no file this process has in all, and has the core use fewer frames
@@ -101,32 +91,12 @@ impl Engine {
         let found = anonymous_pages.saturating_sub(u64::from(in_use) + BESIDE_FREE);
         // What is only there until it is found and becomes a frame is not there the next time.
         let beside = found.min(std::mem::replace(&mut self.asking.beside_last, found));
-        let beside = beside.min((self.budget / BESIDE_PART).into()) / BESIDE_STEP * BESIDE_STEP;
+        let most = u64::from(self.task.budget() / BESIDE_PART);
+        let beside = beside.min(most) / BESIDE_STEP * BESIDE_STEP;
         self.gauges.set(Counter::FramesBeside, beside);
-        if beside != u64::from(self.beside) {
-            self.beside = beside as u32;
-            self.tell_limit();
-        }
-    }
-
-    fn tell_limit(&mut self) {
-        let limit = self.limit();
-        self.vm.handle_limit(self.now, &mut self.machine, limit);
-    }
-
-    /// The number of frames, of those this process may use, that the core may use next.
-    pub(super) fn limit(&self) -> u32 {
-        let left = self.shared_pages().saturating_sub(self.ceded.pages());
-        let left = left.max(self.vm.config().reserve + 1);
-        match self.store.compressed().is_some() && !self.park.is_parked {
-            true => next_frames(left, self.vm.frames().in_use()),
-            false => left,
-        }
-    }
-
-    /// The number of pages that frames and compressed pages may have together.
-    pub(super) fn shared_pages(&self) -> u32 {
-        self.budget - self.beside
+        let (vm, machine) = (&mut self.vm, &mut self.machine);
+        self.task
+            .handle_beside(self.now, beside as u32, vm, machine);
     }
 
     /// The number of pages that frames and compressed pages have.
@@ -138,7 +108,7 @@ impl Engine {
     /// compressed pages may take then, too.
     pub(super) fn claimed(&self) -> u32 {
         let in_use = self.in_use();
-        if in_use <= self.shared_pages() || self.store.compressed().is_none() {
+        if in_use <= self.task.shared_pages() || self.store.compressed().is_none() {
             return in_use;
         }
         in_use + self.charged().saturating_sub(in_use).min(SHRINKING_ROOM)
@@ -154,23 +124,21 @@ impl Engine {
 
     /// The number of pages of memory that this process has, with what counts as such.
     fn used(&self) -> u32 {
-        self.in_use() + self.beside
+        self.in_use() + self.task.beside()
     }
 
     /// Lets compressed pages take what no frame has. Nothing else takes it before this is said
     /// again.
     pub(super) fn allow_compressed(&mut self) {
-        let pages = self.shared_pages();
-        let (frames, held) = (self.vm.frames().in_use(), self.store.pages_held());
-        if self.park.is_parked {
-            return self.store.allow(0, false);
+        let is_parked = self.task.is_parked();
+        if let Some(compressed) = self.store.compressed_mut() {
+            compressed.set_emptying(is_parked);
         }
-        let is_shrinking = frames + held > pages;
-        let is_alone = !self.setup.store.has_file();
-        let most = log_pages_max(pages, frames, held, is_alone);
+        let (held, is_alone) = (self.store.pages_held(), !self.setup.store.has_file());
+        let (most, is_shrinking) = self.task.log_pages(&self.vm, held, is_alone);
         // What is over the budget has been charged, and not a page more.
         let most = match is_shrinking && !is_alone {
-            true => most.min(self.charged().saturating_sub(frames)),
+            true => most.min(self.charged().saturating_sub(self.vm.frames().in_use())),
             false => most,
         };
         self.store.allow(most, is_shrinking);
@@ -182,17 +150,12 @@ impl Engine {
         if self.store.compressed().is_none() {
             return false;
         }
-        let pages = self.shared_pages();
         self.allow_compressed();
+        let pages = self.task.shared_pages();
         let has_started = self.store.tend(self.vm.slots_mut(), pages);
-        let has_stored = self.vm.counters().page_outs > 0;
-        let held = self.store.pages_held();
-        let is_other = self.ceded.follow(held, pages, has_stored);
-        let is_shrinking = self.limit() < self.vm.frames().limit();
-        if is_other || is_shrinking {
-            self.tell_limit();
-        }
-        has_started || is_other || is_shrinking
+        let (held, vm) = (self.store.pages_held(), &mut self.vm);
+        let machine = &mut self.machine;
+        self.task.handle_held(self.now, held, vm, machine) || has_started
     }
 
     /// Notes in the record whether frames are short. What is published must be current.
@@ -201,13 +164,10 @@ impl Engine {
         if self.has_own_memory() {
             return;
         }
-        let resident = self.used();
-        let arrivals = self.vm.counters().arrivals();
-        let voice = &mut self.asking.voice;
-        let news = voice.news(self.budget.into(), resident.into(), arrivals);
+        let in_use = self.in_use();
+        let news = self.task.poll_news(&self.vm, in_use);
         let record = self.shared.process(self.record());
-        let asks = news.asks.filter(|_| !self.park.is_parked);
-        let is_asking = asks.is_some_and(|frames| record.ask(frames));
+        let is_asking = news.asks.is_some_and(|frames| record.ask(frames));
         self.asking.has_news |= is_asking || news.has_given_up;
     }
 
@@ -215,10 +175,10 @@ impl Engine {
     ///
     /// Without a supervisor that is what it has left.
     pub(super) fn take_unassigned(&mut self, coming: u32) {
-        if self.sampling.is_some() || self.park.is_parked {
+        if self.sampling.is_some() || self.task.is_parked() {
             return;
         }
-        let most = share::takes(self.budget.into(), (self.used() + coming).into());
+        let most = share::takes(self.task.budget().into(), (self.used() + coming).into());
         // No more than half of them: others may need some at the same moment.
         let most = most.min(self.shared.unassigned().div_ceil(2)) as u32;
         let record = self.shared.process(self.record());
@@ -246,7 +206,7 @@ impl Engine {
     /// those.
     pub(super) fn keep_way(&mut self, end: Time) -> Option<u32> {
         if self.has_own_memory() {
-            return Some(self.shared_pages());
+            return Some(self.task.shared_pages());
         }
         let record = self.shared.process(self.record());
         let whole = record.budget();
@@ -257,7 +217,7 @@ impl Engine {
         } else {
             return None;
         }
-        Some(self.shared_pages())
+        Some(self.task.shared_pages())
     }
 
     /// Gives a child that is about to be forked what it may use, and says what it begins with: see
@@ -270,8 +230,6 @@ impl Engine {
         let record = self.shared.process(self.record());
         let child = self.shared.process(child);
         let used = self.used();
-        // The child's pages count from here on: what was given up for it must not count, too.
-        record.set_resident(self.frames_charged().into());
         let Some(part) = record.endow(&child, used, is_late) else {
             return false;
         };
@@ -321,10 +279,10 @@ impl Engine {
     /// whether there is more now.
     pub(super) fn gets_more(&mut self) -> bool {
         let may_ask = !self.has_own_memory() && self.control.is_some();
-        let (had, end) = (self.budget, now().after_ns(MORE_NS_MAX));
+        let (had, end) = (self.task.budget(), now().after_ns(MORE_NS_MAX));
         // It may have been given more since it last looked.
         self.follow_budget();
-        while self.budget <= had {
+        while self.task.budget() <= had {
             if !may_ask || self.has_all_memory() || now() > end {
                 return false;
             }

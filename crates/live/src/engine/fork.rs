@@ -180,9 +180,6 @@ impl Engine {
         // What was written before the fork is this process's doing.
         self.catch_up();
         let child = self.make_child()?;
-        // What was touched before the fork stands before what the child touches.
-        self.publish_samples();
-        self.publish();
         while !self.settle_changes() || self.machine.is_changing() {
             std::thread::sleep(QUIET_PAUSE);
         }
@@ -244,6 +241,11 @@ impl Engine {
                 most.is_some_and(|most| engine.in_use() <= most) || engine.now >= late
             });
             tidemark_core::machine::Machine::settle(&mut self.machine);
+            // What was touched before the fork stands before what the child touches.
+            self.publish_samples();
+            // The child's pages count from here on: what was given up for it must not count, too.
+            // It is not said again that this process has what is the child's then.
+            self.publish();
             let child = self.claim_child()?;
             if self.split_budget(child, self.now >= late) {
                 return Some(child);

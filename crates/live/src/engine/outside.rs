@@ -192,7 +192,7 @@ impl Engine {
         let outside = self.outside.len();
         let pinned = u64::from(self.vm.pinned()) + outside;
         let over = (u64::from(self.vm.frames().in_use()) + outside)
-            .saturating_sub(self.budget.into())
+            .saturating_sub(self.task.budget().into())
             .min(outside);
         for (level, peak, count) in [
             (Counter::PinnedPages, Counter::PinnedPagesPeak, pinned),
@@ -219,7 +219,7 @@ impl Engine {
             self.gauges.get(Counter::PinnedPagesPeak),
             self.gauges.get(Counter::OverBudgetPagesPeak),
         );
-        let whose = match u64::from(self.budget) < self.shared.frames_total() {
+        let whose = match u64::from(self.task.budget()) < self.shared.frames_total() {
             true => "its share of `--memory`",
             false => "`--memory`",
         };

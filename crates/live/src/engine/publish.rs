@@ -67,7 +67,8 @@ impl Before {
 impl Engine {
     /// Writes all counters into this process's record.
     pub(super) fn publish(&mut self) {
-        self.freeze.note_in_use(self.in_use(), self.shared_pages());
+        self.freeze
+            .note_in_use(self.in_use(), self.task.shared_pages());
         self.copy_counters();
         self.count_pinned();
         self.publish_sizes();
@@ -91,7 +92,7 @@ impl Engine {
                 record.set_resident(resident);
             }
         }
-        record.set_understood(self.budget);
+        record.set_understood(self.task.budget());
         self.look_for_shortage();
     }
 
@@ -150,7 +151,7 @@ impl Engine {
             ),
             (Counter::ReadAheadUnknown, core.read_ahead_unknown()),
             (Counter::CompressedMemoryPeak, u64::from(peak)),
-            (Counter::FramesBudget, u64::from(self.budget)),
+            (Counter::FramesBudget, u64::from(self.task.budget())),
             (Counter::ManagedBytes, self.managed.bytes() as u64),
             (Counter::ManagedRegions, self.managed.len() as u64),
             (Counter::BytesRead, read * PAGE_BYTES),

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use tidemark_core::compressed::division::Ceded;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::policy::{Description, Sees};
 use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
+use tidemark_tasks::TaskMemory;
 
 use super::trouble::pid;
 use super::turn::Turns;
@@ -22,7 +22,7 @@ use crate::glob::Glob;
 use crate::hand::Hand;
 use crate::machine::LiveMachine;
 use crate::mapped::Mapped;
-use crate::park::Park;
+use crate::park::HeldThreads;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -174,12 +174,8 @@ impl Setup {
 
     /// Takes the file that came as the last of a grant for what it is: where references go, or
     /// decisions.
-    fn begin_log(
-        &self,
-        file: Option<OwnedFd>,
-        control: Option<&OwnedFd>,
-    ) -> Result<(Option<Log>, Option<Sampling>), Trouble> {
-        match (file, self.windows, control) {
+    fn begin_log(&self, lent: &mut Lent) -> Result<(Option<Log>, Option<Sampling>), Trouble> {
+        match (lent.decisions.take(), self.windows, &lent.control) {
             (Some(file), Some(windows), Some(control)) => {
                 let sampling = Sampling::begin(file, control, windows, &self.name)?;
                 Ok((None, Some(sampling)))
@@ -276,8 +272,7 @@ impl Engine {
         let record = Arc::new(AtomicU32::new(lent.record.0));
         let slots = SharedSlots::new(Arc::clone(&lent.shared), Arc::clone(&record))
             .note_released_if(setup.store.is_compressed());
-        let (decisions, sampling) =
-            setup.begin_log(lent.decisions.take(), lent.control.as_ref())?;
+        let (decisions, sampling) = setup.begin_log(&mut lent)?;
         let config = Setup::config((frames_max, budget), decisions.is_some(), &sampling);
         let policy = tidemark_plugin::build(&setup.policy, frames_max, budget, 1, &[]);
         let policy = policy.expect("the name was looked up when the environment was read");
@@ -298,7 +293,7 @@ impl Engine {
             adoption: Adoption::new(),
             locks: Locks::default(),
             outside: Outside::new(),
-            park: Park::default(),
+            held_threads: HeldThreads::default(),
             waiting: Waiting::default(),
             changes: Changes::default(),
             messages: Messages::new(),
@@ -323,9 +318,7 @@ impl Engine {
             next_tick: setup.first_tick(),
             passed_ns: 0,
             turns: Turns::default(),
-            budget,
-            beside: 0,
-            ceded: Ceded::default(),
+            task: TaskMemory::new(budget, 0, setup.store.is_compressed()),
             asking: Default::default(),
             map_drawn: 0,
             setup,
@@ -491,7 +484,7 @@ impl Engine {
     ) -> Result<OwnedFd, Trouble> {
         let file = self.setup.decisions.as_deref().map(open_log).transpose()?;
         std::mem::forget(std::mem::replace(&mut self.decisions, file.map(Log::new)));
-        self.shared.process(record).set_budget(self.budget);
+        self.shared.process(record).set_budget(self.task.budget());
         reopen_swap(parent, parent_engine, self.swap_file)
     }
 

@@ -90,7 +90,7 @@ impl Engine {
     }
 
     fn plan_bringing(&mut self, tracer: Option<u32>) {
-        let others = u64::from(self.beside) + self.resident_in_others();
+        let others = u64::from(self.task.beside()) + self.resident_in_others();
         let wanted = |pages: u64| others + pages + (pages / ROOM_PART).max(ROOM_PAGES);
         let whole: u64 = self
             .managed

@@ -147,7 +147,7 @@ impl Engine {
 
     /// Ends the program because memory is full and nothing can leave.
     pub(super) fn end_for_store(&mut self, is_failing: bool) -> ! {
-        let budget = size(self.budget.into());
+        let budget = size(self.task.budget().into());
         let slots = size(self.shared.swap_slots().into());
         let mut why = format!("the swap store of {slots} is full; give it more room");
         if !self.setup.store.has_file() {

@@ -185,7 +185,8 @@ impl Engine {
         self.take_unassigned(0);
         self.look_for_memory(requests);
         self.look_outside();
-        self.recall();
+        self.task
+            .handle_room(self.now, &mut self.vm, &mut self.machine);
         self.close_needless();
     }
 
@@ -308,7 +309,7 @@ impl Engine {
         let is_waited_for = self.vm.faults_pending() > 0
             || self.vm.transfers_pending() > 0
             || self.freeze.has_lent()
-            || self.is_parking();
+            || self.task.is_busy(&self.vm);
         if !self.gauges.is_time_counted {
             // Or the supervisor would take what was done for the program's own doing.
             due = due.min(self.next_tick);

@@ -55,7 +55,10 @@ impl Process<'_> {
     /// unless it `is_late`, and no time is left to give them up. Answers what the child has.
     ///
     /// The frames are the child's as soon as they are no longer the parent's: a look in between
-    /// counts them twice, and never as unassigned. Engine only, and the program is at rest.
+    /// counts them twice, and never as unassigned. From then on they are not the parent's to be
+    /// given again, either: it [says](Self::understood) before that it does without them. Engine
+    /// only, and the program is at rest: it takes no frame until it has followed its budget again.
+    /// What it uses has been published.
     pub fn endow(&self, child: &Process<'_>, used: u32, is_late: bool) -> Option<u32> {
         let needed = share::needs_at_fork(used.into()).min(u32::MAX.into()) as u32;
         if child.take_unassigned(needed, needed) > 0 {
@@ -72,6 +75,7 @@ impl Process<'_> {
                 return None;
             }
             child.set_budget(part);
+            self.set_understood(self.understood().min(left.into()) as u32);
             if self.change_budget(before, left) {
                 return Some(child.begin_with(part, used));
             }

@@ -49,9 +49,8 @@ fn an_engine_never_uses_more_than_it_is_known_to_hold() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let process = theirs.process(index);
-            let mut budget = 0;
             while is_over.load(Relaxed) == 0 {
-                budget = process.follow_budget(budget, (1, 64));
+                let budget = process.follow_budget((1, 64));
                 // From here to the end of the turn it may take this many.
                 used.store(u64::from(budget), SeqCst);
                 std::hint::spin_loop();
@@ -93,13 +92,13 @@ fn what_is_in_use_counts_until_less_is_said_though_budgets_go_down_and_up() {
             .max(process.budget().into())
     };
     process.set_budget(1024);
-    let mut budget = process.follow_budget(1, (1, 2048));
+    process.follow_budget((1, 2048));
     let in_use = 700;
     assert!(process.change_budget(1024, 256));
-    budget = process.follow_budget(budget, (1, 2048));
+    process.follow_budget((1, 2048));
     shared.release_unassigned(64);
     assert_eq!(process.take_unassigned(1, 64), 64);
-    budget = process.follow_budget(budget, (1, 2048));
+    let budget = process.follow_budget((1, 2048));
     assert_eq!(budget, 320);
     assert!(held() >= in_use, "{} of {in_use}", held());
     process.set_resident(in_use);

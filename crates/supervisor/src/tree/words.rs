@@ -117,3 +117,44 @@ impl Records for Words<'_> {
         pages_of(self.shared, ProcessIndex(record.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tidemark_core::time::Time;
+    use tidemark_partition::Divider;
+    use tidemark_tasks::Steward;
+
+    use super::*;
+
+    /// Between a fork and what the parent's engine publishes next.
+    #[test]
+    fn a_parent_that_forks_is_not_given_the_part_of_its_child_again() {
+        const TOTAL: u64 = 4096;
+        let shared = Shared::create(1, TOTAL).unwrap();
+        let mut steward = Steward::new(Divider::default(), Time(0));
+        let mut start = |budget: u32, resident| {
+            let index = shared.claim().unwrap();
+            let process = shared.process(index);
+            process.start(index.0 + 1, 1, "sheep", 0);
+            process.set_budget(budget);
+            process.set_resident(resident);
+            process.set_understood(budget);
+            steward.handle_taken_over(Time(0), None, Some(Record(index.0)));
+            process
+        };
+        // The other uses little of what it has, and has not understood yet that it is to have less.
+        let (parent, _) = (start(2800, 700), start(1296, 200));
+        let child = shared.process(shared.claim().unwrap());
+        assert!(parent.endow(&child, 700, false).is_some());
+        parent.ask(TOTAL);
+        let mut words = Words {
+            shared: &shared,
+            members: &[],
+            late: &[],
+        };
+        steward.handle_change(Time(1), &mut words);
+        let held = |process: Process<'_>| u64::from(process.budget()).max(process.understood());
+        let held: u64 = shared.processes().map(|(_, process)| held(process)).sum();
+        assert!(held <= TOTAL, "{held} frames of {TOTAL}");
+    }
+}

@@ -106,7 +106,7 @@ impl Checks {
     pub fn settle(&mut self, run: &Run) {
         let yard = &run.yard;
         let engines = yard.engines.borrow();
-        let given = given(&engines) + yard.unassigned_now();
+        let given = given(run, &engines) + yard.unassigned_now();
         let most = self.given_max.max(yard.total);
         assert!(given <= most, "{given} frames are given of {most}");
         // One is given again what it has not given up yet.
@@ -242,15 +242,24 @@ fn reach_soon(yard: &Yard) -> u64 {
 }
 
 /// The frames that engines may use, without those that are in two places for a moment.
-fn given(engines: &[Engine]) -> u64 {
+fn given(run: &Run, engines: &[Engine]) -> u64 {
     let mut twice = 0;
+    // A child that is let in with less than its parent has left it has that once it is answered.
+    for &(task, frames) in &run.answers {
+        let child = run
+            .coming
+            .iter()
+            .find(|it| it.0 == task)
+            .and_then(|it| it.2);
+        twice += child.map_or(0, |child| engines[child].budget.saturating_sub(frames));
+    }
     for engine in engines {
         twice += match engine.midst {
             Midst::Taking(frames) => frames.min(engine.budget),
             // What it had was changed meanwhile: the fork fails, or begins anew.
             Midst::Forking(child, before, _) if engine.budget != before => engines[child].budget,
             Midst::Forking(_, before, left) => before - left,
-            Midst::Nothing | Midst::Following(_) => 0,
+            Midst::Nothing | Midst::Following => 0,
         };
     }
     let known = engines.iter().filter(|it| it.state != State::Late);

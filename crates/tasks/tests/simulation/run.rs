@@ -87,7 +87,7 @@ pub struct Run {
     /// The longest step so far.
     pub step_ns_max: u64,
     /// Newcomers that are being answered, and the frames that they are to have.
-    answers: Vec<(TaskId, u64)>,
+    pub answers: Vec<(TaskId, u64)>,
     /// Children that have not said hello.
     silent: Vec<usize>,
     checks: Checks,

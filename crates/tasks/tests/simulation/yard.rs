@@ -30,10 +30,10 @@ pub enum Midst {
     Nothing,
     /// It has added frames to its budget, and not taken them yet of those that none has.
     Taking(u64),
-    /// It has said that it goes by so many frames.
-    Following(u64),
-    /// It has written down what its child is to have, and not taken that off its own: the child's
-    /// place, what its own budget was, and is to be.
+    /// It has said that it goes by more frames, and is to look again.
+    Following,
+    /// It has written down what its child is to have, and said that it goes by the rest, and has
+    /// not taken that off its own: the child's place, what its own budget was, and is to be.
     Forking(usize, u64, u64),
 }
 
@@ -241,35 +241,24 @@ impl Yard {
                     engine.has_changed = true;
                 }
             }
-            Midst::Following(said) => {
-                let now = engine.budget;
-                if now > engine.follows && now != said {
-                    engine.understood = engine.understood.max(now);
-                    engine.midst = Midst::Following(now);
-                } else {
-                    self.go_by(engine, now);
-                }
+            Midst::Following => {
+                self.follow(engine);
             }
             forking @ Midst::Forking(..) => engine.midst = forking,
         }
         true
     }
 
-    fn go_by(&self, engine: &mut Engine, frames: u64) {
-        engine.voice.note_given(engine.follows, frames);
-        engine.follows = frames;
-    }
-
-    /// Follows the budget: more is said first. True if that takes another step.
+    /// Follows the budget: more than was said is said first. True if that takes another step.
     fn follow(&self, engine: &mut Engine) -> bool {
-        if engine.budget <= engine.follows {
-            let budget = engine.budget;
-            self.go_by(engine, budget);
-            return false;
+        if engine.budget > engine.understood {
+            engine.understood = engine.budget;
+            engine.midst = Midst::Following;
+            return true;
         }
-        engine.understood = engine.understood.max(engine.budget);
-        engine.midst = Midst::Following(engine.budget);
-        true
+        engine.voice.note_given(engine.follows, engine.budget);
+        engine.follows = engine.budget;
+        false
     }
 
     /// Pages in and out, and has the program run.
@@ -367,7 +356,8 @@ impl Yard {
         *self.has_news.borrow_mut() = true;
     }
 
-    /// Begins to fork the program at `place`: the child's record has what it is to have.
+    /// Begins to fork the program at `place`: the child's record has what it is to have, and the
+    /// parent's engine says that it does without.
     pub fn begin_fork(&self, place: usize) {
         let parent = self.engines.borrow()[place].clone();
         let is_able = parent.state == State::Running && parent.midst == Midst::Nothing;
@@ -390,6 +380,9 @@ impl Yard {
         engines[child].budget = part;
         engines[child].pages = parent.pages;
         engines[child].work_ns = parent.work_ns / 2;
+        engines[place].understood = parent.understood.min(left);
+        // At rest it takes nothing, and follows its budget before it does again.
+        engines[place].follows = parent.follows.min(left);
         engines[place].midst = Midst::Forking(child, parent.budget, left);
     }
 
@@ -407,10 +400,6 @@ impl Yard {
         }
         engines[place].midst = Midst::Nothing;
         (engines[place].budget, engines[place].has_changed) = (left, true);
-        engines[place].follows = engines[place].follows.min(left);
-        // A live engine says so at its next step alone. Until then the steward takes it to hold
-        // what its child has, and may give it that again before others have given it up.
-        engines[place].understood = left;
         let part = engines[child].budget;
         let used = engines[place].held.min(part);
         engines[place].is_poked = true;
