@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! 1. A stream's window is at least 1.
-//! 2. `low < high`: the stretch covered so far is never empty.
+//! 2. `low <= reader < high`: the stretch covered so far has the page where the reader was seen.
 
 use alloc::vec::Vec;
 
@@ -21,6 +21,8 @@ const STREAMS: usize = 16;
 /// them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
+/// A reader was seen lately if readers have been seen no more times than this since.
+const LATELY: u64 = STREAMS as u64;
 /// The factor by which the window grows with each fault at the edge.
 const GROWTH: u32 = 2;
 
@@ -83,10 +85,18 @@ impl Stream {
     }
 
     /// Notes that the reader has come to `index`.
-    pub(crate) fn meet_reader(&mut self, index: u64) {
+    fn meet_reader(&mut self, index: u64) {
         self.walked += self.reader.abs_diff(index);
         self.before = self.reader;
         self.reader = index;
+    }
+
+    /// The pages from the first to before the second, that the stretch has from the reader on.
+    fn in_front(&self) -> (u64, u64) {
+        match self.heading {
+            Heading::Forward => (self.reader, self.high),
+            Heading::Backward => (self.low, self.reader + 1),
+        }
     }
 
     /// The pages from the first to before the second, that the reader has just gone past.
@@ -161,9 +171,45 @@ impl Streams {
         self.table.iter().position(covers)
     }
 
+    /// Returns true if a page was read for a reader that was seen lately and is in front of it.
+    pub(crate) fn is_awaited(&self, object: ObjectId, index: u64) -> bool {
+        self.lately().any(|stream| {
+            let (first, end) = stream.in_front();
+            stream.object == object && (first..end).contains(&index)
+        })
+    }
+
+    /// The number of pages in front of the readers seen lately, in the stretches read for them.
+    pub(crate) fn awaited(&self) -> u64 {
+        let in_front = self.lately().map(Stream::in_front);
+        in_front.map(|(first, end)| end - first).sum()
+    }
+
+    /// The number of readers seen lately whose windows have as many pages as `window`.
+    pub(crate) fn readers(&self, window: u32) -> u32 {
+        let wide = self.lately().filter(|stream| stream.window >= window);
+        wide.count() as u32
+    }
+
+    /// The streams whose readers were seen lately.
+    fn lately(&self) -> impl Iterator<Item = &Stream> {
+        let is_lately = |stream: &&Stream| self.clock - stream.used <= LATELY;
+        self.table.iter().filter(is_lately)
+    }
+
     /// Forgets the readers of an object that is gone.
     pub(crate) fn forget(&mut self, object: ObjectId) {
         self.table.retain(|stream| stream.object != object);
+    }
+
+    /// Notes that the reader of a stream has come to `index`, which the stream covers. What is
+    /// behind it is covered no longer: a second reader there has a stream of its own.
+    pub(crate) fn advance(&mut self, number: usize, index: u64) {
+        self.clock += 1;
+        let stream = &mut self.table[number];
+        stream.meet_reader(index);
+        (stream.low, stream.high) = stream.in_front();
+        stream.used = self.clock;
     }
 
     pub(crate) fn get(&self, number: usize) -> &Stream {
@@ -286,5 +332,50 @@ mod tests {
         let number = follow(&mut streams, 5, Advice::Sequential, 32).unwrap();
         assert_eq!(streams.get(number).window, 32);
         assert_eq!(follow(&mut streams, 6, Advice::Random, 32), None);
+    }
+
+    #[test]
+    fn a_stretch_begins_where_its_reader_is() {
+        let mut streams = Streams::new();
+        let number = follow(&mut streams, 100, Advice::Sequential, 64).unwrap();
+        streams.get_mut(number).cover(100, 292);
+        assert_eq!((streams.awaited(), streams.readers(64)), (192, 1));
+        streams.advance(number, 164);
+        assert!(!streams.is_awaited(OBJECT, 163) && streams.find(OBJECT, 163).is_none());
+        assert!(streams.is_awaited(OBJECT, 164) && streams.is_awaited(OBJECT, 291));
+        assert!(!streams.is_awaited(OBJECT, 292) && !streams.is_awaited(ObjectId(1), 200));
+        let back = follow(&mut streams, 5000, Advice::Reverse, 32).unwrap();
+        streams.get_mut(back).cover(4900, 5001);
+        streams.advance(back, 4950);
+        assert!(streams.is_awaited(OBJECT, 4950) && streams.is_awaited(OBJECT, 4900));
+        assert!(!streams.is_awaited(OBJECT, 4951) && streams.find(OBJECT, 5000).is_none());
+        assert_eq!((streams.awaited(), streams.readers(64)), (128 + 51, 1));
+    }
+
+    #[test]
+    fn nothing_is_awaited_by_a_reader_that_was_not_seen_for_long() {
+        let mut streams = Streams::new();
+        let gone = follow(&mut streams, 100, Advice::Sequential, 64).unwrap();
+        streams.get_mut(gone).cover(100, 164);
+        let number = follow(&mut streams, 9000, Advice::Sequential, 64).unwrap();
+        streams.get_mut(number).cover(9000, 9100);
+        for step in 1..=LATELY {
+            assert!(streams.is_awaited(OBJECT, 120), "{step}");
+            streams.advance(number, 9000 + step);
+        }
+        assert!(!streams.is_awaited(OBJECT, 120));
+        assert_eq!((streams.awaited(), streams.readers(64)), (100 - LATELY, 1));
+    }
+
+    #[test]
+    fn a_reader_that_meets_what_was_read_for_it_is_not_forgotten_for_lone_faults() {
+        let mut streams = Streams::new();
+        let number = follow(&mut streams, 100, Advice::Sequential, 64).unwrap();
+        streams.get_mut(number).cover(100, 1000);
+        for lone in 0..4 * STREAMS as u64 {
+            follow(&mut streams, 10_000 * (lone + 1), Advice::Normal, 64);
+            streams.advance(number, 101 + lone);
+        }
+        assert_eq!(streams.find(OBJECT, 900), Some(number));
     }
 }
