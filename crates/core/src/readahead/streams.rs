@@ -21,6 +21,8 @@ const STREAMS: usize = 16;
 /// them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
+/// The number of streams that are believed and that lone faults leave alone.
+const BELIEVED_MOST: usize = STREAMS * 3 / 4;
 /// A reader was seen lately if readers have been seen no more times than this since.
 const LATELY: u64 = STREAMS as u64;
 /// The factor by which the window grows with each fault at the edge.
@@ -220,6 +222,17 @@ impl Streams {
         &mut self.table[number]
     }
 
+    /// The stream of a full table that is given up for a new one: the one whose reader was seen
+    /// longest ago, and no believed one unless those have most of the table. Lone faults, which
+    /// begin streams that nothing belongs to, leave walks alone.
+    fn find_replaceable(&self) -> usize {
+        let is_believed = |number: usize| self.table[number].window >= BELIEVED;
+        let believed = (0..STREAMS).filter(|&number| is_believed(number)).count();
+        let candidates = (0..STREAMS).filter(|&n| is_believed(n) == (believed > BELIEVED_MOST));
+        let oldest = candidates.min_by_key(|&number| self.table[number].used);
+        oldest.expect("there are streams of the kind")
+    }
+
     fn begin(&mut self, object: ObjectId, index: u64) -> usize {
         let stream = Stream {
             object,
@@ -236,10 +249,9 @@ impl Streams {
             self.table.push(stream);
             return self.table.len() - 1;
         }
-        let oldest = (0..STREAMS).min_by_key(|&number| self.table[number].used);
-        let oldest = oldest.expect("there is at least one stream");
-        self.table[oldest] = stream;
-        oldest
+        let replaced = self.find_replaceable();
+        self.table[replaced] = stream;
+        replaced
     }
 }
 
@@ -368,14 +380,22 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_meets_what_was_read_for_it_is_not_forgotten_for_lone_faults() {
+    fn lone_faults_leave_walks_alone_and_walks_each_other_when_there_are_many() {
         let mut streams = Streams::new();
-        let number = follow(&mut streams, 100, Advice::Sequential, 64).unwrap();
-        streams.get_mut(number).cover(100, 1000);
-        for lone in 0..4 * STREAMS as u64 {
-            follow(&mut streams, 10_000 * (lone + 1), Advice::Normal, 64);
-            streams.advance(number, 101 + lone);
+        let walks = BELIEVED_MOST as u64 + 1;
+        for walk in 0..walks {
+            let number = follow(&mut streams, 10_000 * walk, Advice::Sequential, 64).unwrap();
+            streams
+                .get_mut(number)
+                .cover(10_000 * walk, 10_000 * walk + 64);
+            for lone in 0..4 * STREAMS as u64 {
+                let index = 1_000_000 + 100 * lone;
+                follow(&mut streams, index, Advice::Normal, 64);
+            }
         }
-        assert_eq!(streams.find(OBJECT, 900), Some(number));
+        let is_followed = |&walk: &u64| streams.find(OBJECT, 10_000 * walk).is_some();
+        let followed: Vec<u64> = (0..walks).filter(is_followed).collect();
+        assert_eq!(followed, (1..walks).collect::<Vec<u64>>());
+        assert!(streams.find(OBJECT, 1_000_000 + 100 * 63).is_some());
     }
 }

@@ -26,9 +26,9 @@ use crate::vm::Vm;
 
 /// The most requests one fault may start: the wanted cluster and those ahead of it.
 const GROUPS_MAX: usize = 16;
-/// What is read in front of a reader where its part of memory is less: this many pages, and in a
-/// very small memory this share, as a divisor.
-const AHEAD_LEAST: u32 = 16;
+/// The pages in front of a reader where its part of memory is less, and their share of a very small
+/// memory, as a divisor.
+const AHEAD_LEAST: u32 = 8;
 const AHEAD_PART_LEAST: u32 = 8;
 
 impl Vm {
