@@ -21,8 +21,11 @@ const STREAMS: usize = 16;
 /// them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
-/// The number of streams that are believed and that lone faults leave alone.
-const BELIEVED_MOST: usize = STREAMS * 3 / 4;
+/// A stream that is believed is followed until readers have been seen this many times since its own
+/// was: between two clusters of a walk there may be that many lone faults.
+const FOLLOWED: u64 = 256;
+/// The number of streams that are followed and that lone faults leave alone.
+const FOLLOWED_MOST: usize = STREAMS * 3 / 4;
 /// A reader was seen lately if readers have been seen no more times than this since.
 const LATELY: u64 = STREAMS as u64;
 /// The factor by which the window grows with each fault at the edge.
@@ -223,12 +226,15 @@ impl Streams {
     }
 
     /// The stream of a full table that is given up for a new one: the one whose reader was seen
-    /// longest ago, and no believed one unless those have most of the table. Lone faults, which
-    /// begin streams that nothing belongs to, leave walks alone.
+    /// longest ago, and no walk that is followed unless those have most of the table. Lone faults,
+    /// which begin streams that nothing belongs to, leave such walks alone.
     fn find_replaceable(&self) -> usize {
-        let is_believed = |number: usize| self.table[number].window >= BELIEVED;
-        let believed = (0..STREAMS).filter(|&number| is_believed(number)).count();
-        let candidates = (0..STREAMS).filter(|&n| is_believed(n) == (believed > BELIEVED_MOST));
+        let is_followed = |number: usize| {
+            let stream = &self.table[number];
+            stream.window >= BELIEVED && self.clock - stream.used <= FOLLOWED
+        };
+        let followed = (0..STREAMS).filter(|&number| is_followed(number)).count();
+        let candidates = (0..STREAMS).filter(|&n| is_followed(n) == (followed > FOLLOWED_MOST));
         let oldest = candidates.min_by_key(|&number| self.table[number].used);
         oldest.expect("there are streams of the kind")
     }
@@ -379,23 +385,44 @@ mod tests {
         assert_eq!((streams.awaited(), streams.readers(64)), (100 - LATELY, 1));
     }
 
+    /// Begins a walk at each of `places`, with lone faults in between.
+    fn walk_among_lone_faults(streams: &mut Streams, places: impl Iterator<Item = u64>, lone: u64) {
+        for first in places {
+            let number = follow(streams, first, Advice::Sequential, 64).unwrap();
+            streams.get_mut(number).cover(first, first + 64);
+            for lone in 0..lone {
+                follow(streams, 1_000_000 + 100 * lone, Advice::Normal, 64);
+            }
+        }
+    }
+
     #[test]
     fn lone_faults_leave_walks_alone_and_walks_each_other_when_there_are_many() {
         let mut streams = Streams::new();
-        let walks = BELIEVED_MOST as u64 + 1;
-        for walk in 0..walks {
-            let number = follow(&mut streams, 10_000 * walk, Advice::Sequential, 64).unwrap();
-            streams
-                .get_mut(number)
-                .cover(10_000 * walk, 10_000 * walk + 64);
-            for lone in 0..4 * STREAMS as u64 {
-                let index = 1_000_000 + 100 * lone;
-                follow(&mut streams, index, Advice::Normal, 64);
-            }
-        }
+        let walks = FOLLOWED_MOST as u64 + 1;
+        walk_among_lone_faults(&mut streams, (0..walks).map(|walk| 10_000 * walk), 18);
         let is_followed = |&walk: &u64| streams.find(OBJECT, 10_000 * walk).is_some();
         let followed: Vec<u64> = (0..walks).filter(is_followed).collect();
         assert_eq!(followed, (1..walks).collect::<Vec<u64>>());
-        assert!(streams.find(OBJECT, 1_000_000 + 100 * 63).is_some());
+        assert!(streams.find(OBJECT, 1_000_000 + 100 * 17).is_some());
+    }
+
+    #[test]
+    fn walks_that_have_ended_make_room_for_others() {
+        let mut streams = Streams::new();
+        walk_among_lone_faults(&mut streams, (0..12).map(|walk| 10_000 * walk), 1);
+        // Twelve readers begin to walk one page at a time, in turn.
+        for page in 0..64 {
+            for walk in 0..12 {
+                let index = 5_000_000 + 10_000 * walk + page;
+                follow(&mut streams, index, Advice::Normal, 64);
+            }
+        }
+        let found = (0..12).map(|walk| streams.find(OBJECT, 5_000_000 + 10_000 * walk + 63));
+        let windows: Vec<u32> = found.map(|n| streams.get(n.unwrap()).window).collect();
+        assert!(
+            windows.iter().all(|&window| window >= BELIEVED),
+            "{windows:?}"
+        );
     }
 }
