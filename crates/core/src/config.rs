@@ -24,6 +24,9 @@ pub struct Config {
     /// The distance, in pages, that reads run in front of a sequential reader; 0 turns read-ahead
     /// off.
     pub ahead_pages_max: u32,
+    /// The share of memory, as a divisor, for what is read in front of all sequential readers
+    /// together.
+    pub ahead_part: u32,
     /// The number of pages zeroed ahead of a sequential first touch, at most; 0 turns it off.
     pub zero_ahead_pages_max: u32,
     /// The number of pages read around a fault that belongs to no stream; 1: itself alone.
@@ -51,6 +54,7 @@ impl Config {
             cluster_pages: 1,
             laundry_max: u32::MAX,
             ahead_pages_max: 0,
+            ahead_part: 8,
             zero_ahead_pages_max: 0,
             default_cluster_pages: 1,
             is_ahead_mapped: false,
@@ -60,14 +64,17 @@ impl Config {
         }
     }
 
-    /// The configuration of a live process: clusters of 256 KiB, read-ahead of 1 MiB, and about one
-    /// frame in two hundred kept free, so that reading need not wait for writing.
+    /// The configuration of a live process: clusters of 256 KiB, read-ahead of up to 1 MiB, and
+    /// about one frame in two hundred kept free, so that reading need not wait for writing.
     pub fn clustered(frames_max: u32, frames_limit: u32) -> Config {
         let config = Config {
             cluster_pages: 64,
-            // What is read ahead must not push out what was read ahead before. Of a smaller limit
-            // a stream has an eighth at most.
-            ahead_pages_max: (frames_max / 256).clamp(64, 256),
+            // A reader waits for nothing while two clusters are in front of it, and a fast disk
+            // wants more requests at a time than one.
+            ahead_pages_max: 256,
+            // What is read ahead must not push out what was read ahead before: it passes through
+            // the few pages that a policy has for newcomers.
+            ahead_part: 32,
             zero_ahead_pages_max: 64,
             is_ahead_mapped: true,
             is_scaled: true,

@@ -257,6 +257,7 @@ fn draw_config(choices: &mut dyn Choices) -> Config {
         cluster_pages,
         laundry_max: 1 + choices.below(16) as u32,
         ahead_pages_max: choices.below(17) as u32,
+        ahead_part: 1 << choices.below(4),
         zero_ahead_pages_max: choices.below(9) as u32,
         is_scaled: false,
         default_cluster_pages: 1 << choices.below(3),

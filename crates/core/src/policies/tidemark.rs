@@ -9,6 +9,8 @@
 //! - A cold page is unmapped when it is half way out (the `TRIAL` list): it would have to be
 //!   unmapped to leave anyway. Its uses before that belong to the fault that brought it and
 //!   count for nothing. There are no more trials than a few for each page that arrives.
+//!   A page in front of a walk is not tried before the walk has come to it, and more pages are
+//!   cold than are in front of walks, up to an eighth of memory.
 //! - Of the hot pages a few, the longest trusted, are unmapped and *watched*. Each that turns out
 //!   to be in use costs credit, which comes with arriving pages, so that watching never costs
 //!   more than a share of the paging. Each that turns out to be idle costs nothing, so that
@@ -200,6 +202,8 @@ struct Tidemark {
     /// The number of pages that have left since one came, and the most that did so lately.
     leaving: u64,
     batch: u64,
+    /// The number of pages in front of walks that have not come to them, the most lately.
+    awaited: u64,
     /// The time: how many pages have arrived.
     arrivals: u64,
     /// The arrivals that the choice before this one knew of.
@@ -254,6 +258,7 @@ pub fn build(settings: Settings) -> impl Policy {
         trials_left: 0,
         leaving: 0,
         batch: 0,
+        awaited: 0,
         arrivals: 0,
         arrivals_counted: 0,
         rates: Rates::default(),
@@ -580,14 +585,15 @@ impl Tidemark {
         if self.arrivals_counted != self.arrivals {
             self.arrivals_counted = self.arrivals;
             self.capacity = (self.hot() + self.cold()).max(self.capacity.saturating_sub(1));
-            self.batch = self
-                .batch
-                .saturating_sub(u64::from(self.arrivals.is_multiple_of(64)));
+            let fading = u64::from(self.arrivals.is_multiple_of(64));
+            self.batch = self.batch.saturating_sub(fading);
+            self.awaited = self.awaited.saturating_sub(fading);
         }
         self.cold_target = self.cold_target.clamp(self.cold_least(), self.cold_most());
     }
 
-    /// Unmaps the oldest cold pages, so that a use of them shows while they wait to leave.
+    /// Unmaps the oldest cold pages, so that a use of them shows while they wait to leave. Those in
+    /// front of a walk are left to it: their first use says nothing of a second.
     fn put_on_trial(&mut self, probe: &mut Probe<'_>) {
         let target = (self.cold() * TRIAL_OF_COLD).min(self.frames * TRIAL_MOST);
         for _ in 0..UNMAPS_MAX.min(self.trials_left) {
@@ -597,6 +603,10 @@ impl Tidemark {
             let Some(frame) = pull(&mut self.queues, FRESH, probe) else {
                 break;
             };
+            if probe.is_awaited(frame) {
+                self.awaited = self.awaited.max(probe.awaited());
+                break;
+            }
             if self.is_too_young(frame) {
                 break;
             }
@@ -682,8 +692,10 @@ impl Tidemark {
     }
 
     fn cold_least(&self) -> u64 {
-        // A batch takes cold pages only, and leaves as many that are on trial.
-        let least = (self.frames * self.cold_least / 1000).max(2 * self.batch);
+        // A batch takes cold pages only, and leaves as many that are on trial, or that a walk is
+        // still to come to.
+        let batches = self.batch + self.batch.max(self.awaited);
+        let least = (self.frames * self.cold_least / 1000).max(batches);
         least.clamp(1, self.cold_most().min((self.frames / 8).max(1)))
     }
 

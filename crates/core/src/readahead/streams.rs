@@ -6,7 +6,7 @@
 //!
 //! # Invariants
 //! 1. A stream's window is at least 1.
-//! 2. `low < high`: the stretch covered so far is never empty.
+//! 2. `low <= reader < high`: the stretch covered so far has the page where the reader was seen.
 
 use alloc::vec::Vec;
 
@@ -21,6 +21,13 @@ const STREAMS: usize = 16;
 /// them in a row are taken as walked over.
 const BELIEVED: u32 = 8;
 const WALKED_OVER: u64 = 8;
+/// A stream that is believed is followed until readers have been seen this many times since its own
+/// was: between two clusters of a walk there may be that many lone faults.
+const FOLLOWED: u64 = 256;
+/// The number of streams that are followed and that lone faults leave alone.
+const FOLLOWED_MOST: usize = STREAMS * 3 / 4;
+/// A reader was seen lately if readers have been seen no more times than this since.
+const LATELY: u64 = STREAMS as u64;
 /// The factor by which the window grows with each fault at the edge.
 const GROWTH: u32 = 2;
 
@@ -83,10 +90,18 @@ impl Stream {
     }
 
     /// Notes that the reader has come to `index`.
-    pub(crate) fn meet_reader(&mut self, index: u64) {
+    fn meet_reader(&mut self, index: u64) {
         self.walked += self.reader.abs_diff(index);
         self.before = self.reader;
         self.reader = index;
+    }
+
+    /// The pages from the first to before the second, that the stretch has from the reader on.
+    fn in_front(&self) -> (u64, u64) {
+        match self.heading {
+            Heading::Forward => (self.reader, self.high),
+            Heading::Backward => (self.low, self.reader + 1),
+        }
     }
 
     /// The pages from the first to before the second, that the reader has just gone past.
@@ -161,9 +176,45 @@ impl Streams {
         self.table.iter().position(covers)
     }
 
+    /// Returns true if a page was read for a reader that was seen lately and is in front of it.
+    pub(crate) fn is_awaited(&self, object: ObjectId, index: u64) -> bool {
+        self.lately().any(|stream| {
+            let (first, end) = stream.in_front();
+            stream.object == object && (first..end).contains(&index)
+        })
+    }
+
+    /// The number of pages in front of the readers seen lately, in the stretches read for them.
+    pub(crate) fn awaited(&self) -> u64 {
+        let in_front = self.lately().map(Stream::in_front);
+        in_front.map(|(first, end)| end - first).sum()
+    }
+
+    /// The number of readers seen lately whose windows have as many pages as `window`.
+    pub(crate) fn readers(&self, window: u32) -> u32 {
+        let wide = self.lately().filter(|stream| stream.window >= window);
+        wide.count() as u32
+    }
+
+    /// The streams whose readers were seen lately.
+    fn lately(&self) -> impl Iterator<Item = &Stream> {
+        let is_lately = |stream: &&Stream| self.clock - stream.used <= LATELY;
+        self.table.iter().filter(is_lately)
+    }
+
     /// Forgets the readers of an object that is gone.
     pub(crate) fn forget(&mut self, object: ObjectId) {
         self.table.retain(|stream| stream.object != object);
+    }
+
+    /// Notes that the reader of a stream has come to `index`, which the stream covers. What is
+    /// behind it is covered no longer: a second reader there has a stream of its own.
+    pub(crate) fn advance(&mut self, number: usize, index: u64) {
+        self.clock += 1;
+        let stream = &mut self.table[number];
+        stream.meet_reader(index);
+        (stream.low, stream.high) = stream.in_front();
+        stream.used = self.clock;
     }
 
     pub(crate) fn get(&self, number: usize) -> &Stream {
@@ -172,6 +223,20 @@ impl Streams {
 
     pub(crate) fn get_mut(&mut self, number: usize) -> &mut Stream {
         &mut self.table[number]
+    }
+
+    /// The stream of a full table that is given up for a new one: the one whose reader was seen
+    /// longest ago, and no walk that is followed unless those have most of the table. Lone faults,
+    /// which begin streams that nothing belongs to, leave such walks alone.
+    fn find_replaceable(&self) -> usize {
+        let is_followed = |number: usize| {
+            let stream = &self.table[number];
+            stream.window >= BELIEVED && self.clock - stream.used <= FOLLOWED
+        };
+        let followed = (0..STREAMS).filter(|&number| is_followed(number)).count();
+        let candidates = (0..STREAMS).filter(|&n| is_followed(n) == (followed > FOLLOWED_MOST));
+        let oldest = candidates.min_by_key(|&number| self.table[number].used);
+        oldest.expect("there are streams of the kind")
     }
 
     fn begin(&mut self, object: ObjectId, index: u64) -> usize {
@@ -190,10 +255,9 @@ impl Streams {
             self.table.push(stream);
             return self.table.len() - 1;
         }
-        let oldest = (0..STREAMS).min_by_key(|&number| self.table[number].used);
-        let oldest = oldest.expect("there is at least one stream");
-        self.table[oldest] = stream;
-        oldest
+        let replaced = self.find_replaceable();
+        self.table[replaced] = stream;
+        replaced
     }
 }
 
@@ -286,5 +350,79 @@ mod tests {
         let number = follow(&mut streams, 5, Advice::Sequential, 32).unwrap();
         assert_eq!(streams.get(number).window, 32);
         assert_eq!(follow(&mut streams, 6, Advice::Random, 32), None);
+    }
+
+    #[test]
+    fn a_stretch_begins_where_its_reader_is() {
+        let mut streams = Streams::new();
+        let number = follow(&mut streams, 100, Advice::Sequential, 64).unwrap();
+        streams.get_mut(number).cover(100, 292);
+        assert_eq!((streams.awaited(), streams.readers(64)), (192, 1));
+        streams.advance(number, 164);
+        assert!(!streams.is_awaited(OBJECT, 163) && streams.find(OBJECT, 163).is_none());
+        assert!(streams.is_awaited(OBJECT, 164) && streams.is_awaited(OBJECT, 291));
+        assert!(!streams.is_awaited(OBJECT, 292) && !streams.is_awaited(ObjectId(1), 200));
+        let back = follow(&mut streams, 5000, Advice::Reverse, 32).unwrap();
+        streams.get_mut(back).cover(4900, 5001);
+        streams.advance(back, 4950);
+        assert!(streams.is_awaited(OBJECT, 4950) && streams.is_awaited(OBJECT, 4900));
+        assert!(!streams.is_awaited(OBJECT, 4951) && streams.find(OBJECT, 5000).is_none());
+        assert_eq!((streams.awaited(), streams.readers(64)), (128 + 51, 1));
+    }
+
+    #[test]
+    fn nothing_is_awaited_by_a_reader_that_was_not_seen_for_long() {
+        let mut streams = Streams::new();
+        let gone = follow(&mut streams, 100, Advice::Sequential, 64).unwrap();
+        streams.get_mut(gone).cover(100, 164);
+        let number = follow(&mut streams, 9000, Advice::Sequential, 64).unwrap();
+        streams.get_mut(number).cover(9000, 9100);
+        for step in 1..=LATELY {
+            assert!(streams.is_awaited(OBJECT, 120), "{step}");
+            streams.advance(number, 9000 + step);
+        }
+        assert!(!streams.is_awaited(OBJECT, 120));
+        assert_eq!((streams.awaited(), streams.readers(64)), (100 - LATELY, 1));
+    }
+
+    /// Begins a walk at each of `places`, with lone faults in between.
+    fn walk_among_lone_faults(streams: &mut Streams, places: impl Iterator<Item = u64>, lone: u64) {
+        for first in places {
+            let number = follow(streams, first, Advice::Sequential, 64).unwrap();
+            streams.get_mut(number).cover(first, first + 64);
+            for lone in 0..lone {
+                follow(streams, 1_000_000 + 100 * lone, Advice::Normal, 64);
+            }
+        }
+    }
+
+    #[test]
+    fn lone_faults_leave_walks_alone_and_walks_each_other_when_there_are_many() {
+        let mut streams = Streams::new();
+        let walks = FOLLOWED_MOST as u64 + 1;
+        walk_among_lone_faults(&mut streams, (0..walks).map(|walk| 10_000 * walk), 18);
+        let is_followed = |&walk: &u64| streams.find(OBJECT, 10_000 * walk).is_some();
+        let followed: Vec<u64> = (0..walks).filter(is_followed).collect();
+        assert_eq!(followed, (1..walks).collect::<Vec<u64>>());
+        assert!(streams.find(OBJECT, 1_000_000 + 100 * 17).is_some());
+    }
+
+    #[test]
+    fn walks_that_have_ended_make_room_for_others() {
+        let mut streams = Streams::new();
+        walk_among_lone_faults(&mut streams, (0..12).map(|walk| 10_000 * walk), 1);
+        // Twelve readers begin to walk one page at a time, in turn.
+        for page in 0..64 {
+            for walk in 0..12 {
+                let index = 5_000_000 + 10_000 * walk + page;
+                follow(&mut streams, index, Advice::Normal, 64);
+            }
+        }
+        let found = (0..12).map(|walk| streams.find(OBJECT, 5_000_000 + 10_000 * walk + 63));
+        let windows: Vec<u32> = found.map(|n| streams.get(n.unwrap()).window).collect();
+        assert!(
+            windows.iter().all(|&window| window >= BELIEVED),
+            "{windows:?}"
+        );
     }
 }

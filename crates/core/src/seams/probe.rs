@@ -1,10 +1,11 @@
 //! The probe: what a policy may ask about frames.
 
-use crate::id::{FrameId, SpaceId, VirtPage};
+use crate::id::{FrameId, PageId, SpaceId, VirtPage};
 use crate::memory::frame::{Frames, State};
 use crate::memory::object::Objects;
 use crate::memory::reverse_map::{Mapping, ReverseMap};
 use crate::readahead::fates::Fate;
+use crate::readahead::streams::Streams;
 use crate::seams::machine::{Machine, Modification, Rights};
 use crate::time::Time;
 
@@ -20,6 +21,7 @@ pub struct Probe<'a> {
     pub(crate) protected: Option<SpaceId>,
     pub(crate) wanted: Option<FrameId>,
     pub(crate) objects: Option<&'a Objects>,
+    pub(crate) streams: Option<&'a Streams>,
 }
 
 impl<'a> Probe<'a> {
@@ -41,6 +43,7 @@ impl<'a> Probe<'a> {
             protected: None,
             wanted: None,
             objects: None,
+            streams: None,
         }
     }
 
@@ -177,6 +180,22 @@ impl Probe<'_> {
             let object = objects.get(page.object);
             !object.is_external() || object.is_mapped()
         })
+    }
+
+    /// Returns true if the page in `frame` was read ahead of a walk that has not come to it yet.
+    pub fn is_awaited(&self, frame: FrameId) -> bool {
+        let page = self
+            .frames
+            .page(frame)
+            .filter(|_| self.frames.is_ahead(frame));
+        let awaited =
+            |(page, streams): (PageId, &Streams)| streams.is_awaited(page.object, page.index);
+        page.zip(self.streams).is_some_and(awaited)
+    }
+
+    /// The number of pages that were read ahead of walks, and that those have not come to.
+    pub fn awaited(&self) -> u64 {
+        self.streams.map_or(0, Streams::awaited)
     }
 
     /// The number of frames that hold nothing.

@@ -26,6 +26,10 @@ use crate::vm::Vm;
 
 /// The most requests one fault may start: the wanted cluster and those ahead of it.
 const GROUPS_MAX: usize = 16;
+/// The pages in front of a reader where its part of memory is less, and their share of a very small
+/// memory, as a divisor.
+const AHEAD_LEAST: u32 = 8;
+const AHEAD_PART_LEAST: u32 = 8;
 
 impl Vm {
     /// The stream that a fault on `page` belongs to.
@@ -84,7 +88,7 @@ impl Vm {
         let Some(number) = self.streams.find(object, index) else {
             return;
         };
-        self.streams.get_mut(number).meet_reader(index);
+        self.streams.advance(number, index);
         for frame in self.collect_passed(number) {
             self.memory.frames_mut().take_ahead(frame);
             self.memory.frames_mut().change_fate(frame, Fate::passed);
@@ -108,16 +112,10 @@ impl Vm {
     /// Starts reads in front of a stream's reader until they are far enough ahead.
     fn read_ahead(&mut self, machine: &mut dyn Machine, scene: &Scene, number: usize) {
         let cluster = self.config.cluster_pages;
-        let lead = u64::from(
-            self.config
-                .ahead_pages_max
-                .min(self.memory.frames().limit() / 8),
-        );
-        if self.streams.get(number).window < cluster || lead == 0 {
+        if self.streams.get(number).window < cluster {
             return;
         }
-        // Most walks are short: how far one will go is best told by how far it has come.
-        let lead = lead.min(self.streams.get(number).walked / 2);
+        let lead = self.lead_of(number);
         let (low, high) = scene.reach();
         for _ in 1..GROUPS_MAX {
             let stream = *self.streams.get(number);
@@ -139,6 +137,18 @@ impl Vm {
             let run = self.transfers.get(ticket).run();
             self.streams.get_mut(number).cover(run.first, run.end());
         }
+    }
+
+    /// The distance that reads run in front of a stream's reader: its part of what memory has for
+    /// that.
+    fn lead_of(&self, number: usize) -> u64 {
+        let limit = self.memory.frames().limit();
+        let readers = self.streams.readers(self.config.cluster_pages).max(1);
+        let part = limit / self.config.ahead_part / readers;
+        let least = AHEAD_LEAST.min(limit / AHEAD_PART_LEAST);
+        let most = self.config.ahead_pages_max.min(part.max(least));
+        // Most walks are short: how far one will go is best told by how far it has come.
+        u64::from(most).min(self.streams.get(number).walked / 2)
     }
 
     /// The first page at or past `edge` that is with its pager and not in memory, within a

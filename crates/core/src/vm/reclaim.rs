@@ -200,6 +200,7 @@ impl Vm {
             protected: self.protected,
             wanted: None,
             objects: Some(objects),
+            streams: Some(&self.streams),
         };
         ask(&mut *self.policy, &mut probe)
     }

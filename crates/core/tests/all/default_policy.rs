@@ -39,6 +39,37 @@ fn so_does_a_loop_with_read_ahead_and_frames_kept_free() {
 }
 
 #[test]
+fn a_walk_waits_for_few_of_the_clusters_that_are_read_for_it() {
+    let trace = looping(65536, 6);
+    let counters = run("tidemark", Config::clustered(16384, 16384), &trace);
+    let waits = counters.faults - counters.soft_faults - counters.zero_fills;
+    let clusters = counters.page_ins / 64;
+    assert!(waits * 4 < clusters, "{waits} of {clusters}");
+    assert!(
+        counters.read_ahead_wasted * 1000 < counters.read_ahead,
+        "{counters:?}"
+    );
+}
+
+#[test]
+fn several_walks_do_not_push_out_what_was_read_for_each_other() {
+    for (frames, walks) in [(2048, 12), (4096, 4), (4096, 12)] {
+        let each = u64::from(frames) * 4 / walks;
+        let round = || (0..each).flat_map(|page| (0..walks).map(move |walk| walk * each + page));
+        let trace: Vec<u64> = (0..5).flat_map(|_| round()).collect();
+        let config = Config::clustered(frames, frames);
+        let counters = run("tidemark", config, &trace);
+        let best = opt::count_misses(frames as usize, &trace) - walks * each;
+        assert!(counters.page_ins * 100 <= best * 125, "{counters:?} {best}");
+        let waits = counters.faults - counters.soft_faults - counters.zero_fills;
+        assert!(
+            waits * 16 < counters.page_ins,
+            "{waits} waits: {counters:?}"
+        );
+    }
+}
+
+#[test]
 fn programs_that_sweep_forward_and_backward_keep_most_of_what_fits() {
     let one = percent_of_optimum(Config::demand(1024), 2048, &sheep(1, 2048, 10));
     assert!(one <= 115, "{one} % for one program");
