@@ -58,6 +58,22 @@ def test_what_can_not_be_replayed_is_one_line(trace_path: Path, tmp_path: Path) 
         tidemark.replay(tmp_path / "none.tide", 100)
 
 
+def test_memory_is_divided_by_the_rule_that_is_named(trace_path: Path) -> None:
+    by_rule = [
+        tidemark.replay(
+            [trace_path, trace_path], 0.3, managed=True, compressed=3, division=rule, processors=2
+        ).record["runs"]
+        for rule in ("demand", "global", "demand")
+    ]
+    assert by_rule[0] == by_rule[2] != by_rule[1]
+    with pytest.raises(ValueError, match="`division` is `fair`: no such division; there are: demand"):
+        tidemark.replay(trace_path, 0.5, managed=True, division="fair")
+    with pytest.raises(ValueError, match="`per_task_min` is 1; needs at least"):
+        tidemark.replay(trace_path, 0.5, managed=True, per_task_min=1)
+    with pytest.raises(ValueError, match="`division` divides .* needs `managed=True`"):
+        tidemark.replay(trace_path, 0.5, division="global")
+
+
 def test_systems_that_treat_files_apart_need_to_know_which_they_are(trace_path: Path) -> None:
     with pytest.raises(ValueError, match="`gnumach` treats files' pages apart, and `zipf` does not"):
         tidemark.replay(trace_path, 400, ["clock", "gnumach"])

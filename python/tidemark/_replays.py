@@ -66,6 +66,8 @@ def replay(
     policy: str | None = None,
     compressed: float | None = None,
     managed: bool = False,
+    division: str | None = None,
+    per_task_min: int | None = None,
     disk: str = "ssd",
     file_disk: str | None = None,
     copies: int = 1,
@@ -81,7 +83,10 @@ def replay(
     pages that leave are compressed in memory first, so many to one page, as `tidemark run` does: on
     the system `tidemark`, by the policy `2q-faults` if none is named. If `managed`, only
     the private anonymous memory counts that a live run manages: all of a trace that does not say
-    what is mapped, which systems that treat files' pages apart take in no other way. Swap is on
+    what is mapped, which systems that treat files' pages apart take in no other way. The memory of
+    several managed programs is divided by the rule `division` (`demand`, `fault-frequency`,
+    `pressure`, `proportional`, `equal` or `global`), which leaves each `per_task_min` bytes if it
+    uses so many, as `tidemark run` does. Swap is on
     `disk`, files are on `file_disk` or the same: `hdd`, `ssd`, `nvme`, `instant` and others.
     `copies` of each program run on so many `processors`; `wired` pages of memory are not theirs.
     With `time_lines` each run in `record` has its `time_line`.
@@ -108,6 +113,8 @@ def replay(
         "policy": policy,
         "compressed": compressed,
         "is_managed": managed,
+        "division": division,
+        "per_task_min": per_task_min,
         "disk": disk,
         "file_disk": file_disk,
         "copies": copies,

@@ -84,7 +84,7 @@ pub fn find_division(name: &str) -> Result<Rule, Refusal> {
 }
 
 /// The least that can be left to each process, and that is if no more is asked for.
-const TASK_BYTES_MIN: u64 = FLOOR_FRAMES * PAGE_BYTES;
+pub const TASK_BYTES_MIN: u64 = FLOOR_FRAMES * PAGE_BYTES;
 
 /// The division of memory by the rule called `name`, which leaves `least` to each that uses so
 /// much, in pages of that size.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use tidemark_core::id::PAGE_BYTES;
+use tidemark_lab::names::{Divider, TASK_BYTES_MIN, find_division};
 use tidemark_lab::study::{
     Compression, NamedDisk, POLICY_COMPRESSED, Replay, ReplayOrder, Unreadable, Unrunnable,
 };
@@ -28,6 +30,8 @@ pub struct Machine {
     policy: Option<String>,
     compressed: Option<f64>,
     is_managed: bool,
+    division: Option<String>,
+    per_task_min: Option<u64>,
     disk: String,
     file_disk: Option<String>,
     copies: u32,
@@ -132,12 +136,41 @@ impl Machine {
                 knobs: vec![],
             }),
             load: None,
-            divider: Default::default(),
+            divider: self.divider()?,
             watch: Watch {
                 sample_ns: if self.has_time_lines { SAMPLE_NS } else { 0 },
                 is_logging: false,
             },
         })
+    }
+}
+
+impl Machine {
+    /// The division of memory among programs, in pages of 4096 bytes: a live run has no others.
+    fn divider(&self) -> PyResult<Divider> {
+        let mut divider = Divider::default();
+        let asked = [
+            ("division", self.division.is_some()),
+            ("per_task_min", self.per_task_min.is_some()),
+        ];
+        let asked = asked.iter().find(|(_, is_asked)| *is_asked);
+        if let Some((name, _)) = asked.filter(|_| !self.is_managed) {
+            let told = format!("`{name}` divides memory as live runs do; needs `managed=True`");
+            return Err(PyValueError::new_err(told));
+        }
+        if let Some(name) = &self.division {
+            let rule = find_division(name);
+            divider.rule = rule
+                .map_err(|refusal| PyValueError::new_err(format!("`division` is {}", refusal)))?;
+        }
+        if let Some(bytes) = self.per_task_min {
+            if bytes < TASK_BYTES_MIN {
+                let needs = format!("at least {TASK_BYTES_MIN} bytes");
+                return Err(of_argument("per_task_min", bytes, &needs));
+            }
+            divider.frames_min = bytes / PAGE_BYTES;
+        }
+        Ok(divider)
     }
 }
 
