@@ -163,7 +163,7 @@ impl Store {
     }
 }
 
-/// The default policy.
+/// The policy of runs with this store that name none.
 pub fn policy_of(store: control::Store) -> &'static str {
     match store.is_compressed() {
         true => POLICY_COMPRESSED,
