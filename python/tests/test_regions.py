@@ -29,6 +29,42 @@ def test_an_array_larger_than_its_memory_has_what_was_written(engine: tidemark.E
     assert counted.region_bytes == 4 * MIB
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_user_without_rights_has_arrays(tmp_path: Path) -> None:
+    code = """
+import ctypes, os, tempfile
+import numpy as np
+import tidemark
+
+os.setgid(65534)
+os.setuid(65534)
+# PR_SET_DUMPABLE: as after `exec`, the files of this process in /proc are its user's.
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)
+engine = tidemark.Engine("1M", swap=tempfile.gettempdir(), swap_size="64M")
+array = engine.zeros((1024, 1024), "u4")
+array[:] = np.arange(array.size, dtype="u4").reshape(array.shape)
+assert array.sum() == array.size * (array.size - 1) // 2
+if not engine.serves_system_calls:
+    with tempfile.TemporaryFile() as file:
+        try:
+            array.tofile(file)
+        except OSError:
+            file.seek(0)
+            for row in array:
+                file.write(row.tobytes())
+        else:
+            raise AssertionError("pages that are out were written")
+        file.seek(0)
+        assert file.read(8192)[4096:4100] == array[1, 0].tobytes()
+print(engine.serves_system_calls)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd="/", capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout in ("True\n", "False\n")
+
+
 def test_the_process_has_no_more_memory_than_the_limit(tmp_path: Path) -> None:
     code = f"""
 import tidemark

@@ -69,6 +69,15 @@ class Engine:
         """The most memory of all arrays together, in bytes."""
         return self._engine.memory
 
+    @property
+    def serves_system_calls(self) -> bool:
+        """True if system calls may be handed any part of an array.
+
+        It is false where this user may serve the faults of instructions alone: a system call that is
+        handed pages that are out fails with "Bad address". Hand it a copy, or parts of `bytes`.
+        """
+        return self._engine.serves_system_calls
+
     def zeros(
         self, shape: int | Sequence[int], dtype: npt.DTypeLike = float
     ) -> npt.NDArray[Any]:

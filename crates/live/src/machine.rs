@@ -41,7 +41,7 @@ use crate::ranges::Ranges;
 use crate::sys::memory::Mapping;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::pool::Pool;
-use crate::sys::uffd::{Features, Mode, OpenError, Progress, Stop, Uffd};
+use crate::sys::uffd::{Faults, Features, Mode, OpenError, Progress, Stop, Uffd};
 use crate::sys::{Errno, PAGE, reserve};
 
 /// The XXH3-128 sum of a page of zeros.
@@ -199,13 +199,23 @@ impl LiveMachine {
         LiveMachine::with_features(frames, Features::THREAD_ID.and(Features::CHANGES))
     }
 
-    /// Makes a machine whose userfaultfd for the program has `features` besides moving.
+    /// Makes a machine whose userfaultfd for the program serves all faults, and has `features`
+    /// besides moving.
     pub fn with_features(frames: u32, features: Features) -> Result<LiveMachine, StartError> {
+        LiveMachine::serving(Faults::All, frames, features)
+    }
+
+    /// The same for these faults of the program.
+    pub fn serving(
+        faults: Faults,
+        frames: u32,
+        features: Features,
+    ) -> Result<LiveMachine, StartError> {
         let pool = Pool::new(frames).map_err(|error| StartError::Pool { frames, error })?;
         let wrong = |error| StartError::Pool { frames, error };
         let tip = Mapping::anonymous(TIP_PAGES * PAGE).map_err(wrong)?;
-        let program = open_program(features).map_err(StartError::Uffd)?;
-        let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+        let program = open_program(faults, features).map_err(StartError::Uffd)?;
+        let tip_uffd = Uffd::open_for(faults, Features::MOVE).map_err(StartError::Uffd)?;
         let pages = Pagemap::open().map_err(StartError::Pages)?;
         let register = || {
             tip_uffd.register(tip.start(), tip.bytes(), Mode::MoveTarget)?;
@@ -728,11 +738,11 @@ fn station(program: &Uffd, pool: &Pool, page: Mapping) -> Result<Mapping, Errno>
 
 /// Opens a userfaultfd for the program. Where the host does not permit events of forks, it reports
 /// the rest.
-fn open_program(features: Features) -> Result<Uffd, OpenError> {
+fn open_program(faults: Faults, features: Features) -> Result<Uffd, OpenError> {
     let features = features.and(Features::MOVE);
-    match Uffd::open(features) {
+    match Uffd::open_for(faults, features) {
         Err(OpenError::Refused { error: Errno::PERM }) => {
-            Uffd::open(features.without(Features::FORKS))
+            Uffd::open_for(faults, features.without(Features::FORKS))
         }
         other => other,
     }

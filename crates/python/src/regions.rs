@@ -82,6 +82,12 @@ impl Engine {
         self.0.memory_bytes()
     }
 
+    /// True if system calls may be handed any part of an array.
+    #[getter]
+    fn serves_system_calls(&self) -> bool {
+        self.0.serves_system_calls()
+    }
+
     /// The counts so far, each with its name.
     fn statistics(&self) -> PyResult<Vec<(&'static str, u64)>> {
         let counted = self.0.statistics().map_err(|error| of_regions(&error))?;

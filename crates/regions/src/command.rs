@@ -124,6 +124,8 @@ pub(crate) struct Handle {
     thread: Option<JoinHandle<()>>,
     process: u32,
     pub(crate) memory_bytes: u64,
+    /// True if faults of system calls are served, too.
+    pub(crate) serves_system_calls: bool,
     /// The bytes that regions can have together.
     pub(crate) left_most: u64,
     /// Those that they can have beside those that there are.
@@ -135,13 +137,19 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    pub(crate) fn new(queue: Arc<Queue>, thread: JoinHandle<()>, bytes: (u64, u64)) -> Handle {
+    pub(crate) fn new(
+        queue: Arc<Queue>,
+        thread: JoinHandle<()>,
+        serves_system_calls: bool,
+        bytes: (u64, u64),
+    ) -> Handle {
         let (memory_bytes, left) = bytes;
         Handle {
             queue,
             thread: Some(thread),
             process: std::process::id(),
             memory_bytes,
+            serves_system_calls,
             left_most: left,
             left: Mutex::new(left),
             unused: AtomicU64::new(0),

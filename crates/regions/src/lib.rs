@@ -34,6 +34,11 @@
 //! - `munmap`, `mremap` and `madvise` by address are not for regions; [`Region`] has calls of its
 //!   own.
 //!
+//! # Rights
+//! Root may serve all faults, and who may open `/dev/userfaultfd`. Everyone else may serve those of
+//! instructions, as long as no filter of system calls forbids it:
+//! [`serves_system_calls`](Engine::serves_system_calls) tells.
+//!
 //! # Threads
 //! One thread for each engine owns the core's tables. Other threads send it commands through a
 //! queue (its lock is held to put one in or to take one out, and nothing else is taken
@@ -176,6 +181,13 @@ impl Engine {
     /// In a forked child, which has no engine.
     pub fn statistics(&self) -> Result<Statistics, Error> {
         self.handle.count()
+    }
+
+    /// Returns true if system calls may be handed any part of a region. Where it is false, the
+    /// kernel permits this user to serve the faults of instructions alone. A system call that is
+    /// handed pages that are out then fails with `EFAULT`, or stops before them: hand it a copy.
+    pub fn serves_system_calls(&self) -> bool {
+        self.handle.serves_system_calls
     }
 
     /// The most memory, in bytes, that the engine's regions have together.

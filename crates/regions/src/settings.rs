@@ -18,6 +18,7 @@ pub struct Builder {
     pub(crate) swap_folder: PathBuf,
     pub(crate) swap_bytes: u64,
     pub(crate) faults: FaultPlan,
+    pub(crate) serves_instructions_only: bool,
 }
 
 impl Builder {
@@ -28,6 +29,7 @@ impl Builder {
             swap_folder: "/var/tmp".into(),
             swap_bytes: SWAP_BYTES,
             faults: FaultPlan::default(),
+            serves_instructions_only: false,
         }
     }
 
@@ -54,6 +56,14 @@ impl Builder {
     /// Sets the size of the swap file, in bytes.
     pub fn swap_size(mut self, bytes: u64) -> Builder {
         self.swap_bytes = bytes;
+        self
+    }
+
+    /// Serves the faults of instructions alone, as where the kernel does not permit more: see
+    /// [`Engine::serves_system_calls`](crate::Engine::serves_system_calls). For tests of a program
+    /// that is to run there.
+    pub fn serve_instructions_only(mut self) -> Builder {
+        self.serves_instructions_only = true;
         self
     }
 

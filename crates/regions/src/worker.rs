@@ -16,10 +16,10 @@ use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 use tidemark_live::engine::Trouble;
-use tidemark_live::machine::{LiveMachine, Probe};
+use tidemark_live::machine::{LiveMachine, Probe, StartError};
 use tidemark_live::store::{Means, SwapStore, file};
 use tidemark_live::sys::thread::with_signals_blocked;
-use tidemark_live::sys::uffd::{Features, Message, Messages};
+use tidemark_live::sys::uffd::{Faults, Features, Message, Messages, OpenError};
 use tidemark_live::sys::{Errno, PAGE, socket};
 
 use crate::command::{Command, FilePart, Handle, Queue, Span, Statistics};
@@ -73,8 +73,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         bytes: settings.swap_bytes,
         error,
     })?;
-    let mut machine = LiveMachine::with_features(frames, Features::NONE)
-        .map_err(|error| Error::System(Trouble::Machine(error)))?;
+    let (mut machine, faults) = open_machine(frames, settings.serves_instructions_only)?;
     let hidden = machine.hide_from_children();
     hidden.map_err(call("keeping frames from forked children"))?;
     let queue = Arc::new(Queue::new().map_err(call("making an eventfd"))?);
@@ -122,7 +121,30 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     // Frames that are kept free hold no page.
     let held = u64::from(frames).saturating_sub(spare) + u64::from(slots);
     let bytes = (u64::from(frames) * PAGE_BYTES, held * PAGE_BYTES);
-    Ok(Handle::new(queue, thread, bytes))
+    Ok(Handle::new(queue, thread, faults == Faults::All, bytes))
+}
+
+/// Makes a machine for all faults; for those of instructions where the kernel permits no more, or
+/// no more is wanted.
+fn open_machine(frames: u32, is_limited: bool) -> Result<(LiveMachine, Faults), Error> {
+    let open = |faults| {
+        let machine = LiveMachine::serving(faults, frames, Features::NONE);
+        machine.map(|machine| (machine, faults))
+    };
+    let opened = match is_limited {
+        true => open(Faults::OfInstructions),
+        false => match open(Faults::All) {
+            Err(StartError::Uffd(denied @ OpenError::NotPermitted { .. })) => {
+                open(Faults::OfInstructions).map_err(|error| match error {
+                    // The first says what it takes to be permitted all.
+                    StartError::Uffd(_) => StartError::Uffd(denied),
+                    error => error,
+                })
+            }
+            opened => opened,
+        },
+    };
+    opened.map_err(|error| Error::System(Trouble::Machine(error)))
 }
 
 /// Answers a command. Who asked waits for it, or has gone with its process.

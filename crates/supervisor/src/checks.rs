@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
+use tidemark_live::sys::uffd::{Faults, Features, OpenError, Uffd};
 use tidemark_results::host::{Check, Verdict};
 use tidemark_results::text::bytes;
 
@@ -23,6 +23,7 @@ pub fn collect(folder: Option<&Path>) -> Vec<Check> {
         kernel(),
         memory(),
         userfaultfd(),
+        arrays(),
         features(),
         in_thread(),
         io_uring(),
@@ -76,6 +77,27 @@ fn userfaultfd() -> Check {
                 ..lacking("userfaultfd", lack, Verdict::Missing)
             }
         }
+    }
+}
+
+/// The arrays and regions of the library, which need less than a run.
+fn arrays() -> Check {
+    let name = "arrays";
+    let lacks = |offered| host::describe_missing(Features::MOVE.without(offered));
+    match (Uffd::offered(), Uffd::offered_for(Faults::OfInstructions)) {
+        (Ok(offered), _) => match lacks(offered) {
+            None => fine(name, "regions of the library can be had".into()),
+            Some(lack) => lacking(name, lack, Verdict::Limited),
+        },
+        (Err(_), Ok(offered)) => match lacks(offered) {
+            None => limited(
+                name,
+                "regions of the library can be had; system calls fail on pages that are out",
+                "permit userfaultfd, as above",
+            ),
+            Some(lack) => lacking(name, lack, Verdict::Limited),
+        },
+        (Err(_), Err(_)) => fact(name, "not without userfaultfd".into()),
     }
 }
 

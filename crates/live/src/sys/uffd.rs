@@ -99,6 +99,19 @@ pub enum OpenError {
     },
 }
 
+/// The faults that a userfaultfd serves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Faults {
+    /// All, those of system calls on the memory of a program as well. Root may, and who may open
+    /// `/dev/userfaultfd`, and everyone where `vm.unprivileged_userfaultfd` is 1.
+    All,
+    /// Those of instructions of the program. A system call that is handed a page that is not there
+    /// fails with `EFAULT`. Everyone may, unless a filter of system calls forbids it.
+    ///
+    /// Source: Linux 5.11, `UFFD_USER_MODE_ONLY`, userfaultfd(2).
+    OfInstructions,
+}
+
 /// The mode in which a range is registered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
@@ -242,7 +255,7 @@ impl Messages {
     }
 }
 
-/// A userfaultfd: non-blocking, closed on exec, serving faults taken inside system calls too.
+/// A userfaultfd: non-blocking, closed on exec.
 #[derive(Debug)]
 pub struct Uffd {
     fd: OwnedFd,
@@ -252,13 +265,18 @@ pub struct Uffd {
 }
 
 impl Uffd {
-    /// Opens one with exactly `features`.
+    /// Opens one for all faults with exactly `features`.
     pub fn open(features: Features) -> Result<Uffd, OpenError> {
-        let lacking = features.without(Uffd::offered()?);
+        Uffd::open_for(Faults::All, features)
+    }
+
+    /// Opens one for these faults with exactly `features`.
+    pub fn open_for(faults: Faults, features: Features) -> Result<Uffd, OpenError> {
+        let lacking = features.without(Uffd::offered_for(faults)?);
         if lacking != Features::NONE {
             return Err(OpenError::Lacks { missing: lacking });
         }
-        let uffd = Uffd::of(open_fd()?, features);
+        let uffd = Uffd::of(open_fd(faults)?, features);
         uffd.shake_hands(features)
             .map_err(|error| OpenError::Refused { error })?;
         Ok(uffd)
@@ -300,10 +318,15 @@ impl Uffd {
         }
     }
 
-    /// The features that the kernel offers.
+    /// The features that the kernel offers, where all faults may be served.
     pub fn offered() -> Result<Features, OpenError> {
+        Uffd::offered_for(Faults::All)
+    }
+
+    /// The features that the kernel offers, where these faults may be served.
+    pub fn offered_for(faults: Faults) -> Result<Features, OpenError> {
         // A handshake can be had once per descriptor, so that asking takes one of its own.
-        let asking = Uffd::of(open_fd()?, Features::NONE);
+        let asking = Uffd::of(open_fd(faults)?, Features::NONE);
         asking
             .shake_hands(Features::NONE)
             .map_err(|error| OpenError::Refused { error })
@@ -532,8 +555,11 @@ fn move_range(
     progress(answer, argument.move_, bytes)
 }
 
-fn open_fd() -> Result<OwnedFd, OpenError> {
-    let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
+fn open_fd(faults: Faults) -> Result<OwnedFd, OpenError> {
+    let mut flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
+    if faults == Faults::OfInstructions {
+        flags |= UserfaultfdFlags::from_bits_retain(raw::UFFD_USER_MODE_ONLY);
+    }
     // SAFETY: what the descriptor may do is bounded by the methods of `Uffd`.
     let call = match unsafe { rustix::mm::userfaultfd(flags) } {
         Ok(fd) => return Ok(fd),
@@ -542,15 +568,14 @@ fn open_fd() -> Result<OwnedFd, OpenError> {
     if call == Errno::NOSYS {
         return Err(OpenError::NotSupported { call });
     }
-    open_device().map_err(|device| OpenError::NotPermitted { call, device })
+    open_device(flags).map_err(|device| OpenError::NotPermitted { call, device })
 }
 
 /// Gets a userfaultfd from the device, whose file mode says who may.
-fn open_device() -> Result<OwnedFd, Errno> {
+fn open_device(wanted: UserfaultfdFlags) -> Result<OwnedFd, Errno> {
     use std::os::fd::FromRawFd;
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let device = rustix::fs::open("/dev/userfaultfd", flags, FileMode::empty())?;
-    let wanted = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
     // SAFETY: the request takes flags by value and answers with a new descriptor.
     let fd = unsafe { rustix::ioctl::ioctl(&device, NewFd(wanted.bits()))? };
     // SAFETY: the kernel has just made this descriptor for us alone.

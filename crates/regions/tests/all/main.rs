@@ -3,4 +3,5 @@
 mod child;
 mod files;
 mod regions;
+mod rights;
 mod written;

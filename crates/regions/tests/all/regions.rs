@@ -11,8 +11,8 @@ use tidemark_testing::skip;
 
 use crate::child;
 
-const PAGE: usize = 4096;
-const MIB: u64 = 1 << 20;
+pub const PAGE: usize = 4096;
+pub const MIB: u64 = 1 << 20;
 
 /// An engine, unless the kernel does not permit one.
 fn engine(memory: u64, policy: &str) -> Option<Engine> {
@@ -32,7 +32,7 @@ fn engine(memory: u64, policy: &str) -> Option<Engine> {
 }
 
 /// Writes and reads at random in step with a plain array.
-fn keep_step(region: &mut [u8], seed: u64, steps: u32) {
+pub fn keep_step(region: &mut [u8], seed: u64, steps: u32) {
     let mut random = SplitMix64::new(seed);
     let mut plain = vec![0u8; region.len()];
     for _ in 0..steps {
