@@ -80,7 +80,6 @@ pub struct SimPager {
     is_held: bool,
     fetch_failures_coming: u32,
     store_failures_coming: u32,
-    failures: u64,
 }
 
 impl SimPager {
@@ -97,7 +96,6 @@ impl SimPager {
             is_held: false,
             fetch_failures_coming: 0,
             store_failures_coming: 0,
-            failures: 0,
         }
     }
 
@@ -157,11 +155,6 @@ impl SimPager {
     /// The number of transfers under way.
     pub fn transfers(&self) -> usize {
         self.transfers.len()
-    }
-
-    /// The number of transfers that have failed or will when they end.
-    pub fn failures(&self) -> u64 {
-        self.failures
     }
 
     /// The contents that the store holds at `address`.
@@ -300,7 +293,6 @@ impl SimPager {
             .collect();
         self.assert_no_conflict(&pieces);
         let is_failing = self.draw_failure(request.direction, &pieces);
-        self.failures += u64::from(is_failing);
         let outcome = if is_failing {
             Outcome::Failed
         } else {

@@ -550,11 +550,6 @@ impl Stage {
         self.ledger.slots_used()
     }
 
-    /// The number of transfers that have failed.
-    pub fn transfers_failed(&self) -> u64 {
-        self.swap.failures() + self.outside.failures()
-    }
-
     /// Tells the core of an unmapping that it has not learnt of.
     fn tell_late(&mut self) {
         if let Some(late) = self.late.take() {

@@ -52,17 +52,6 @@ impl Depths {
         };
         self.found.iter().map(miss).collect()
     }
-
-    /// Adds what another part of the same string had.
-    pub fn add(&mut self, other: &Depths) {
-        if self.found.len() < other.found.len() {
-            self.found.resize(other.found.len(), 0);
-        }
-        for (sum, &found) in self.found.iter_mut().zip(&other.found) {
-            *sum += found;
-        }
-        self.cold += other.cold;
-    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,6 @@
 use std::collections::BinaryHeap;
 
 use prefetch_index::prefetch_index;
-use rayon::prelude::*;
 
 use super::depths::Depths;
 use super::reference_string::{ReferenceString, Stretch};
@@ -119,11 +118,6 @@ impl Stack {
     /// # Panics
     /// If a page's number is not below the `page_count` of either.
     pub fn refer(&mut self, pages: &[u32], depths: &mut Depths) {
-        self.refer_noting(pages, depths, |_| ());
-    }
-
-    /// As [`refer`](Self::refer), and calls `note` with each page that comes for the first time.
-    fn refer_noting(&mut self, pages: &[u32], depths: &mut Depths, mut note: impl FnMut(u32)) {
         let mut pages = pages;
         while !self.holes.is_empty() {
             let Some((&page, rest)) = pages.split_first() else {
@@ -132,10 +126,7 @@ impl Stack {
             pages = rest;
             match self.refer_one(page) {
                 Some(depth) => depths.found[depth as usize] += 1,
-                None => {
-                    depths.cold += 1;
-                    note(page);
-                }
+                None => depths.cold += 1,
             }
         }
         let stack = self;
@@ -143,16 +134,7 @@ impl Stack {
             stack,
             pages,
             depths,
-            note,
         });
-    }
-
-    /// Every page that was seen, the top of the stack last.
-    fn collect_pages(&self) -> Vec<u32> {
-        let seen = self.last.iter().zip(0..).filter(|page| *page.0 != NEVER);
-        let mut seen: Vec<(u32, u32)> = seen.map(|(&place, page)| (place, page)).collect();
-        seen.sort_unstable();
-        seen.into_iter().map(|(_, page)| page).collect()
     }
 
     /// Moves `page` to the top, and tells the depth where it was, if it was anywhere.
@@ -245,28 +227,23 @@ impl Stack {
     }
 
     #[inline(always)]
-    fn refer_all(&mut self, pages: &[u32], depths: &mut Depths, note: impl FnMut(u32)) {
+    fn refer_all(&mut self, pages: &[u32], depths: &mut Depths) {
         if self.last.len() >= FAR_MIN {
-            self.refer_words::<true>(pages, depths, note);
+            self.refer_words::<true>(pages, depths);
         } else {
-            self.refer_words::<false>(pages, depths, note);
+            self.refer_words::<false>(pages, depths);
         }
     }
 
     #[inline(always)]
-    fn refer_words<const FAR: bool>(
-        &mut self,
-        pages: &[u32],
-        depths: &mut Depths,
-        mut note: impl FnMut(u32),
-    ) {
+    fn refer_words<const FAR: bool>(&mut self, pages: &[u32], depths: &mut Depths) {
         let mut near = [[0_u64; WORD as usize]; 4];
         let mut deep = Deep::new();
         let mut rest = pages;
         while !rest.is_empty() {
             let room = (WORD - self.now % WORD) as usize;
             let count = room.min(rest.len());
-            self.refer_in_word::<FAR>(rest, count, &mut near, &mut deep, depths, &mut note);
+            self.refer_in_word::<FAR>(rest, count, &mut near, &mut deep, depths);
             rest = &rest[count..];
         }
         deep.count_rest(&mut depths.found);
@@ -288,7 +265,6 @@ impl Stack {
         near: &mut [[u64; 64]; 4],
         deep: &mut Deep,
         depths: &mut Depths,
-        note: &mut impl FnMut(u32),
     ) {
         let base = self.now & !(WORD - 1);
         let mut newest = self.newest;
@@ -312,7 +288,6 @@ impl Stack {
                 }
             } else {
                 depths.cold += 1;
-                note(page);
             }
             newest |= 1 << (now % WORD);
             now += 1;
@@ -497,19 +472,18 @@ impl Deep {
 
 /// A call of [`Stack::refer`], compiled once for any processor and once for those that count bits
 /// and add eight sums at a time: twice as quick.
-struct Refer<'a, Note> {
+struct Refer<'a> {
     stack: &'a mut Stack,
     pages: &'a [u32],
     depths: &'a mut Depths,
-    note: Note,
 }
 
-impl<Note: FnMut(u32)> pulp::NullaryFnOnce for Refer<'_, Note> {
+impl pulp::NullaryFnOnce for Refer<'_> {
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
-        self.stack.refer_all(self.pages, self.depths, self.note);
+        self.stack.refer_all(self.pages, self.depths);
     }
 }
 
@@ -530,44 +504,6 @@ pub fn count_depths(pages: &[u32], page_count: u32) -> Depths {
 pub fn count_depths_of(string: ReferenceString<'_>) -> Depths {
     let mut depths = Depths::new(string.page_count());
     Stack::new(string.page_count()).follow(string.stretch(), &mut depths);
-    depths
-}
-
-/// As [`count_depths`], on every processor.
-///
-/// Each takes a part of the string. Where a part refers to a page for the first time, its depth
-/// depends on the parts before: they are known then as a stack, which needs to see no more of a
-/// part than its pages in the order in which they came first, and then in the order in which they
-/// were left (Niu, Dinan, Lu and Sadayappan 2012, "PARDA", do so from the last part to the first).
-pub fn count_depths_shared(pages: &[u32], page_count: u32) -> Depths {
-    let part = pages.len().div_ceil(rayon::current_num_threads());
-    // Where each part has most pages, putting parts together costs as much as counting.
-    if part < PARTS_MIN.max(page_count as usize * 4) {
-        return count_depths(pages, page_count);
-    }
-    count_depths_in_parts(pages, page_count, part)
-}
-
-/// Shorter parts are not worth a thread.
-const PARTS_MIN: usize = 1 << 16;
-
-fn count_depths_in_parts(pages: &[u32], page_count: u32, part: usize) -> Depths {
-    let count = |part: &[u32]| {
-        let mut depths = Depths::new(page_count);
-        let mut stack = Stack::new(page_count);
-        let mut first = Vec::new();
-        stack.refer_noting(part, &mut depths, |page| first.push(page));
-        depths.cold = 0;
-        (depths, first, stack.collect_pages())
-    };
-    let parts: Vec<_> = pages.par_chunks(part).map(count).collect();
-    let mut depths = Depths::new(page_count);
-    let mut stack = Stack::new(page_count);
-    for (within, first, last) in parts {
-        stack.refer(&first, &mut depths);
-        depths.add(&within);
-        stack.refer(&last, &mut Depths::new(page_count));
-    }
     depths
 }
 
@@ -685,12 +621,6 @@ mod tests {
         }
 
         #[test]
-        fn parts_make_the_same_whole((pages, page_count) in strings(), part in 1..3000_usize) {
-            let depths = count_depths_in_parts(&pages, page_count, part);
-            prop_assert_eq!(depths, count_depths(&pages, page_count));
-        }
-
-        #[test]
         fn the_curve_never_rises_and_ends_at_the_first_references(
             (pages, page_count) in strings()
         ) {
@@ -738,13 +668,13 @@ mod tests {
     #[test]
     fn a_loop_over_many_pages_is_always_found_at_the_bottom() {
         let pages: Vec<u32> = (0..3).flat_map(|_| 0..300_000).collect();
-        let depths = count_depths_shared(&pages, 300_000);
+        let depths = count_depths(&pages, 300_000);
         assert_eq!((depths.cold, depths.found[300_000]), (300_000, 600_000));
     }
 
     #[test]
     fn no_reference_makes_no_depth() {
         assert_eq!(count_depths(&[], 0), Depths::new(0));
-        assert_eq!(count_depths_shared(&[], 3), Depths::new(3));
+        assert_eq!(count_depths(&[], 3), Depths::new(3));
     }
 }
