@@ -81,9 +81,8 @@ def replay(
 
     `tidemark.systems()` lists the systems; `policy` takes the place of theirs. With `compressed`
     pages that leave are compressed in memory first, so many to one page, as `tidemark run` does: on
-    the system `tidemark`, by the policy `2q-faults` if none is named. If `managed`, only
-    the private anonymous memory counts that a live run manages: all of a trace that does not say
-    what is mapped, which systems that treat files' pages apart take in no other way. The memory of
+    the system `tidemark`. If `managed`, only the private anonymous memory counts that a live run
+    manages: all of a trace that does not say what is mapped, which systems that treat files' pages apart take in no other way. The memory of
     several managed programs is divided by the rule `division` (`demand`, `fault-frequency`,
     `pressure`, `proportional`, `equal` or `global`), which leaves each `per_task_min` bytes if it
     uses so many, as `tidemark run` does. Swap is on

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_comparison::{MEASURED, Order, compare};
+use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_report::terminal;
 use tidemark_results::compare::CompareRecord;
 
@@ -28,7 +29,7 @@ pub struct Arguments {
     /// memory that the program uses (`50%`)
     #[arg(short, long, value_name = "SIZE,…")]
     memory: String,
-    /// The policies, of those that can run live [default: that of `tidemark run` with the store]
+    /// The policies, of those that can run live [default: 2q-faults]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policy: Vec<String>,
     /// The store of pages that leave, as for `tidemark run` [default: compressed+file; in step:
@@ -78,7 +79,7 @@ impl Files for Arguments {}
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let store = run::Store::or_usual(arguments.store, arguments.in_step);
     let policies = match arguments.policy {
-        named if named.is_empty() => vec![run::policy_of(store).into()],
+        named if named.is_empty() => vec![TIDEMARK.policy.into()],
         named => named,
     };
     let order = Order {

@@ -53,8 +53,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DISK")]
     file_disk: Option<String>,
     /// Compress evicted pages in memory, and move what does not fit to disk, as `tidemark run`
-    /// does: by a ratio (`3`), or as in the run whose `--stats` are FILE. The default policy is
-    /// then 2q-faults
+    /// does: by a ratio (`3`), or as in the run whose `--stats` are FILE
     #[arg(long, value_name = "RATIO|FILE", conflicts_with = "in_step")]
     compressed: Option<String>,
     /// The number of copies of each program

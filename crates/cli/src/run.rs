@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::study::POLICY_COMPRESSED;
+use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_live::control;
 use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, basis, text};
@@ -45,7 +45,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<String>,
     /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
-    /// [default: 2q-faults; with the swap file alone: tidemark]
+    /// [default: 2q-faults]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// The place of the swap file, on a disk: an existing folder, or a new file `*.swap` in one
@@ -163,14 +163,6 @@ impl Store {
     }
 }
 
-/// The policy of runs with this store that name none.
-pub fn policy_of(store: control::Store) -> &'static str {
-    match store.is_compressed() {
-        true => POLICY_COMPRESSED,
-        false => plan::POLICY_DEFAULT,
-    }
-}
-
 /// An allocator to use in place of the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Malloc {
@@ -207,8 +199,7 @@ impl Arguments {
 
     /// The policy's name.
     fn policy(&self) -> &str {
-        let usual = policy_of(self.store());
-        self.policy.as_deref().unwrap_or(usual)
+        self.policy.as_deref().unwrap_or(TIDEMARK.policy)
     }
 }
 

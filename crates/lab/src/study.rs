@@ -54,7 +54,7 @@ use extent::Extent;
 use passing::{Passed, Passer};
 
 pub use chosen::{Known, Unchosen};
-pub use compression::{Compression, POLICY_COMPRESSED};
+pub use compression::Compression;
 pub use opened::Opened;
 pub use order::{Assumed, CurveOrder, Sizes};
 pub use paging_costs::{NamedDisk, PagingCosts};

@@ -6,9 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_lab::names::{Divider, TASK_BYTES_MIN, find_division};
-use tidemark_lab::study::{
-    Compression, NamedDisk, POLICY_COMPRESSED, Replay, ReplayOrder, Unreadable, Unrunnable,
-};
+use tidemark_lab::study::{Compression, NamedDisk, Replay, ReplayOrder, Unreadable, Unrunnable};
 use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch, WorldError};
@@ -114,7 +112,6 @@ impl Machine {
         if let Some(policy) = &self.policy {
             is_module(policy)?;
         }
-        let of_run = self.compressed.map(|_| POLICY_COMPRESSED.to_owned());
         Ok(ReplayOrder {
             systems,
             memory_pages: vec![],
@@ -131,7 +128,7 @@ impl Machine {
             },
             compression: self.compressed.map(Compression::of_ratio),
             seed: self.seed,
-            policy: self.policy.clone().or(of_run).map(|name| PolicyChoice {
+            policy: self.policy.clone().map(|name| PolicyChoice {
                 name,
                 knobs: vec![],
             }),

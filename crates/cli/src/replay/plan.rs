@@ -2,7 +2,7 @@
 
 use tidemark_lab::amounts::{parse_memories, parse_memory};
 use tidemark_lab::names::{check_load, find_policy, find_system, parse_disk, parse_scheduler};
-use tidemark_lab::study::{Compression, NamedDisk, POLICY_COMPRESSED, Replay, ReplayOrder};
+use tidemark_lab::study::{Compression, NamedDisk, Replay, ReplayOrder};
 use tidemark_lab::systems;
 use tidemark_lab::world::{PolicyChoice, Scheduler, System, Watch};
 
@@ -106,7 +106,7 @@ impl<'a> Plan<'a> {
             file_disk: self.file_disk.clone(),
             compression: self.compression.clone(),
             seed: arguments.seed,
-            policy: self.policy().map(|name| PolicyChoice {
+            policy: arguments.policy.as_deref().map(|name| PolicyChoice {
                 name: name.into(),
                 knobs: vec![],
             }),
@@ -117,12 +117,6 @@ impl<'a> Plan<'a> {
                 is_logging: arguments.log_decisions.is_some(),
             },
         })
-    }
-
-    /// The policy in place of the systems' own: with compressed memory that of `tidemark run`.
-    fn policy(&self) -> Option<&str> {
-        let of_run = self.compression.as_ref().map(|_| POLICY_COMPRESSED);
-        self.arguments.policy.as_deref().or(of_run)
     }
 
     /// The sizes of memory, each once, rising.

@@ -21,9 +21,6 @@ use super::{Arguments, Malloc, runtimes};
 use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
 
-/// The policy of runs that name none, where pages go to the swap file alone.
-pub const POLICY_DEFAULT: &str = "tidemark";
-
 /// Everything a run needs.
 #[derive(Debug)]
 pub struct Plan {

@@ -7,10 +7,6 @@ use tidemark_results::{Refusal, RunRecord, refuse};
 
 use crate::world::PageSizes;
 
-/// The policy of `tidemark run` with compressed memory, where none is named. It asks no page
-/// whether it is used: a page that was evicted wrongly comes back for what the question would cost.
-pub const POLICY_COMPRESSED: &str = "2q-faults";
-
 /// The least ratio, and the most.
 const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=100.0;
 

@@ -27,7 +27,7 @@ use super::run_costs::{
     BESIDE_FREE_BYTES, ENGINE_BYTES, ENGINE_PAGE_BYTES, FAULT_NS, LIVE_OVER_LAB, PROCESS_NS,
     START_NS, START_PART, TOUCH_NATIVE_NS, TOUCH_NS,
 };
-use super::{Compression, POLICY_COMPRESSED, Study, ample};
+use super::{Compression, Study, ample};
 use crate::systems::plain::TIDEMARK;
 use crate::world::script::Writing;
 use crate::world::{
@@ -286,7 +286,7 @@ impl<'a> Stage<'a> {
     fn terms(&self) -> RunNeeds {
         let order = self.order;
         RunNeeds {
-            policy: POLICY_COMPRESSED.into(),
+            policy: TIDEMARK.policy.into(),
             store: STORE.into(),
             compression: order.compression.name.clone(),
             disk: order.disk.name.clone(),
@@ -390,7 +390,7 @@ impl<'a> Stage<'a> {
             compressed: Some(self.order.compression.sizes.clone()),
             beside_pages: self.beside_pages(),
             policy: Some(PolicyChoice {
-                name: POLICY_COMPRESSED.into(),
+                name: TIDEMARK.policy.into(),
                 knobs: vec![],
             }),
             seed,

@@ -41,7 +41,9 @@ pub const TIDEMARK: System = System {
         "UVM, 1999 (clusters by age)",
         "Tidemark",
     ],
-    policy: "tidemark",
+    // It asks no page whether it is used: a page that was evicted wrongly comes back for little
+    // more than the question costs.
+    policy: "2q-faults",
     knobs: &[],
     config: |frames| Config::clustered(frames, frames),
     costs: Costs {

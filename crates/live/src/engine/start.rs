@@ -34,7 +34,7 @@ use crate::sys::thread::{self, CpuFinder};
 use crate::sys::uffd::{Features, Messages, Uffd};
 use crate::sys::{Errno, files, program};
 
-const DEFAULT_POLICY: &str = "tidemark";
+const DEFAULT_POLICY: &str = "2q-faults";
 const DEFAULT_SWAP_BYTES: u64 = 4 << 30;
 
 /// The settings from the environment. See [`control`] for the variables.
