@@ -189,6 +189,7 @@ fn of_regions(error: &Error) -> PyErr {
         | Error::FileKind { .. }
         | Error::FileShort { .. }
         | Error::FileFar { .. }
+        | Error::PagerFar { .. }
         | Error::Empty
         | Error::Range { .. } => PyValueError::new_err(text),
         // By its number Python finds the kind of error that programs look for.
@@ -197,9 +198,11 @@ fn of_regions(error: &Error) -> PyErr {
         }
         Error::FileInUse { .. } => PyBlockingIOError::new_err((libc::EWOULDBLOCK, text)),
         Error::TooLarge { .. } => pyo3::exceptions::PyMemoryError::new_err(text),
-        Error::Swap { .. } | Error::System(_) | Error::FileCut { .. } | Error::FileHeld { .. } => {
-            PyOSError::new_err(text)
-        }
+        Error::Swap { .. }
+        | Error::System(_)
+        | Error::PagerWrite { .. }
+        | Error::FileCut { .. }
+        | Error::FileHeld { .. } => PyOSError::new_err(text),
         Error::Forked => PyRuntimeError::new_err(text),
     }
 }

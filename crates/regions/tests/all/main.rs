@@ -2,5 +2,6 @@
 
 mod child;
 mod files;
+mod pagers;
 mod regions;
 mod written;
