@@ -34,6 +34,8 @@ use crate::sys::{Errno, PAGE};
 pub const CALLERS_MAX: u32 = 8;
 /// The number of calls that are made, wait to be made, or are over and not looked at.
 const CALLS_MAX: u32 = 32;
+/// The time for which a store that ends waits for calls to be over.
+const END_LIMIT: Duration = Duration::from_secs(5);
 /// The time for which a call that fails for now is made again, unless another is set.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -102,6 +104,8 @@ pub(super) struct Calls {
 struct Callers {
     queue: Mutex<Queue>,
     wanted: Condvar,
+    /// Notified as a thread ends.
+    ended: Condvar,
     bell: Bell,
 }
 
@@ -154,6 +158,12 @@ impl fmt::Display for PagerError {
 
 impl std::error::Error for PagerError {}
 
+impl fmt::Debug for dyn Pager {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Pager({})", self.name())
+    }
+}
+
 impl<P: Pager + ?Sized> Pager for Arc<P> {
     fn bytes(&self) -> u64 {
         (**self).bytes()
@@ -199,7 +209,7 @@ impl fmt::Debug for Contents {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Contents::File(file) => file.fmt(out),
-            Contents::Pager(pager) => out.write_str(&pager.name()),
+            Contents::Pager(pager) => pager.fmt(out),
         }
     }
 }
@@ -354,6 +364,7 @@ impl Callers {
         Ok(Callers {
             queue: Mutex::default(),
             wanted: Condvar::new(),
+            ended: Condvar::new(),
             bell: Bell::new()?,
         })
     }
@@ -396,9 +407,19 @@ impl Callers {
             drop(queue);
             call.make();
             queue = self.lock();
+            if queue.is_ending {
+                // It may be the last that knows its pager, whose end may take time.
+                drop(queue);
+                drop(call);
+                queue = self.lock();
+                continue;
+            }
             queue.finished.push_back(call);
             self.bell.ring();
         }
+        queue.threads -= 1;
+        drop(queue);
+        self.ended.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
@@ -419,14 +440,21 @@ impl Call {
 }
 
 impl Drop for Calls {
-    /// Ends the threads. One that is in a call ends when the call does.
+    /// Ends the threads. One whose call takes longer ends when the call does.
     fn drop(&mut self) {
-        if let Some(callers) = &self.callers {
-            let mut queue = callers.lock();
-            queue.is_ending = true;
-            queue.calls.clear();
-            drop(queue);
-            callers.wanted.notify_all();
-        }
+        let Some(callers) = &self.callers else {
+            return;
+        };
+        let mut queue = callers.lock();
+        queue.is_ending = true;
+        queue.calls.clear();
+        callers.wanted.notify_all();
+        let is_in_call = |queue: &mut Queue| queue.threads > 0;
+        let waited = callers
+            .ended
+            .wait_timeout_while(queue, END_LIMIT, is_in_call);
+        let (mut queue, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        // No pager is kept by what was not looked at.
+        queue.finished.clear();
     }
 }
