@@ -209,7 +209,10 @@ impl SwapStore {
             Some(number) => files[number] = opened,
             None => files.push(opened),
         }
-        PagerId(number as u32)
+        // What one said that had this number before is not of this one.
+        let pager = PagerId(number as u32);
+        self.take_text_of(Some(pager));
+        pager
     }
 
     /// Closes a file, as soon as no transfer needs it.

@@ -5,3 +5,4 @@ mod proxy;
 mod redis;
 mod server;
 mod swap;
+mod tls;

@@ -159,57 +159,68 @@ fn a_server_that_stays_away_or_has_lost_all_ends_the_program_with_one_clear_erro
     assert!(!text.contains("a wrong byte"), "{text}");
 }
 
-/// Prints the speed of a walk over pages on a server that is a millisecond away.
+/// Prints the speed of walks over pages on a server that is a millisecond away.
 #[test]
 #[ignore = "a measurement: run it by itself"]
 fn measure_throughput_at_a_distance() {
     let Some(server) = Server::start() else {
         return;
     };
-    let bytes = 64 * MIB;
-    for delay_us in [0, 1000, 2000] {
+    for delay_us in [0, 1000] {
         let proxy = Proxy::start(server.port, Duration::from_micros(delay_us));
         let url = format!("redis://127.0.0.1:{}/0/swap", proxy.port);
-        let settings = settings().memory(16 * MIB);
-        let Some(engine) = start(settings.store(swap(&url, 2 * bytes).unwrap())) else {
-            return;
-        };
-        let mut region = engine.zeros(bytes).unwrap();
-        let numbers = region.as_mut_slice_of::<u64>();
-        (1..)
-            .zip(numbers.iter_mut())
-            .for_each(|(number, place)| *place = number);
-        // A small call tells the round trip as the store has it.
-        let small = swap(&format!("{url}-small"), MIB).unwrap();
-        small.write(0, &[1]).unwrap();
-        let begun = Instant::now();
-        for _ in 0..100 {
-            small.read(0, &mut [0]).unwrap();
-        }
-        let round_trip = begun.elapsed() / 100;
-        for is_advised in [false, true] {
-            if is_advised {
-                region.advise(0..region.len(), Advice::Sequential).unwrap();
+        let round_trip = round_trip(&format!("{url}-small"));
+        for memory in [16 * MIB, 64 * MIB] {
+            let settings = settings().memory(memory);
+            let store = swap(&url, 6 * memory).unwrap();
+            let Some(engine) = start(settings.store(store)) else {
+                return;
+            };
+            let mut region = engine.zeros(4 * memory).unwrap();
+            let numbers = region.as_mut_slice_of::<u64>();
+            (1..)
+                .zip(numbers.iter_mut())
+                .for_each(|(number, place)| *place = number);
+            // After this walk no page is modified.
+            walk(&engine, &region);
+            for advice in [Advice::Normal, Advice::Sequential] {
+                region.advise(0..region.len(), advice).unwrap();
+                let speed = walk(&engine, &region);
+                let cluster = 256.0 * 1024.0 / round_trip.as_secs_f64();
+                println!(
+                    "delay {delay_us} us, round trip {round_trip:?}, memory {} MiB, {advice:?}: \
+                     {:.0} MB/s, {:.2} of a cluster of 256 KiB each round trip",
+                    memory / MIB,
+                    speed / 1e6,
+                    speed / cluster,
+                );
             }
-            let before = engine.statistics().unwrap();
-            let begun = Instant::now();
-            let sum: u64 = region
-                .iter()
-                .step_by(4096)
-                .map(|byte| u64::from(*byte))
-                .sum();
-            black_box(sum);
-            let seconds = begun.elapsed().as_secs_f64();
-            let ins = engine.statistics().unwrap().page_ins - before.page_ins;
-            let cluster = 256.0 * 1024.0 / round_trip.as_secs_f64();
-            let speed = ins as f64 * 4096.0 / seconds;
-            println!(
-                "delay {delay_us} us: round trip {round_trip:?}, advised {is_advised}: \
-                 {:.0} MB/s, {:.2} of one cluster of 256 KiB a round trip ({:.0} MB/s)",
-                speed / 1e6,
-                speed / cluster,
-                cluster / 1e6,
-            );
         }
     }
+}
+
+/// The time that the smallest call takes.
+fn round_trip(url: &str) -> Duration {
+    let small = swap(url, MIB).unwrap();
+    small.write(0, &[1]).unwrap();
+    let begun = Instant::now();
+    for _ in 0..100 {
+        small.read(0, &mut [0]).unwrap();
+    }
+    begun.elapsed() / 100
+}
+
+/// Walks over a region, and returns the bytes that came in each second.
+fn walk(engine: &Engine, region: &[u8]) -> f64 {
+    let before = engine.statistics().unwrap();
+    let begun = Instant::now();
+    let sum: u64 = region
+        .iter()
+        .step_by(4096)
+        .map(|byte| u64::from(*byte))
+        .sum();
+    black_box(sum);
+    let seconds = begun.elapsed().as_secs_f64();
+    let pages = engine.statistics().unwrap().page_ins - before.page_ins;
+    pages as f64 * 4096.0 / seconds
 }
