@@ -164,7 +164,7 @@ class Engine:
         if size == 0 or (mode == "w+" and size is None):
             raise ValueError(f"`shape` is {shape}; needs one with elements")
         made = None if size is None else offset + size
-        region = _with_room(lambda: self._engine.from_store(url, made, mode))
+        region = _with_room(lambda: self._engine.open_store(url, made, mode))
         end = region.bytes if made is None else made
         if not offset < end <= region.bytes:
             raise ValueError(

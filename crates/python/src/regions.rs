@@ -79,7 +79,7 @@ impl Engine {
 
     /// Makes a region of what the store at an address has, by the same modes: `w+` makes it, of
     /// `bytes`. Other threads run meanwhile.
-    fn from_store(
+    fn open_store(
         &self,
         py: Python<'_>,
         url: &str,
