@@ -8,7 +8,7 @@
 //! 1. Bytes of a call that has failed go nowhere: its transfer fails, and its frames are given up.
 //! 2. A call that fails for now is made again, with longer and longer pauses, until the store's
 //!    patience is over. Then, or where an error says that it lasts, the transfer fails.
-//! 3. At most [`CALLS_MAX`] calls have bytes at one time.
+//! 3. At most `CALLS_MAX` calls have bytes at one time.
 //!
 //! # Locks
 //! The queue of calls: held to put one in or to take one out. No pager is called meanwhile.
