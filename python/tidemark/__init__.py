@@ -17,8 +17,8 @@ True
 - `replay` runs recorded programs on whole memory systems, which `systems` lists; `compare` sets such
   a prediction beside what the program does live, by the installed command.
 - `generate` and `golden` make synthetic references; `policies` lists the page replacement policies.
-- `memory_limit`, `zeros`, `open` and `Engine` make arrays that are larger than the memory they may
-  use: of zeros, or of what a file has, which `flush` writes to the file.
+- `memory_limit`, `zeros`, `open`, `from_store` and `Engine` make arrays that are larger than the
+  memory they may use: of zeros, or of what a file or a server has, which `flush` writes to it.
 
 Sizes are in pages, those of arrays in bytes. Times are *virtual*: in instructions, references or nanoseconds of the process,
 whichever the trace counts. Columns are read-only arrays that own their memory; nothing is copied
@@ -45,6 +45,7 @@ from tidemark._regions import (
     advise,
     empty,
     flush,
+    from_store,
     memory_limit,
     prefetch,
     zeros,
@@ -88,6 +89,7 @@ __all__ = [
     "curve",
     "empty",
     "flush",
+    "from_store",
     "generate",
     "golden",
     "info",

@@ -46,7 +46,7 @@ class Engine:
     `memory` is the most that all arrays of this engine have together: a number of bytes, or text
     like `"64M"`. `policy` is one that can run live (the command `tidemark policies` lists them).
     The swap file has no name; it is made in the folder `swap`, takes `swap_size`, and is gone when
-    the last array is.
+    the last array is. If `swap` is `redis://HOST[:PORT]/DATABASE/NAME`, pages go to that server.
 
     Raises `ValueError` for a setting that can't be, and `OSError` where the system refuses what is
     needed: `tidemark doctor` says how to permit it.
@@ -127,15 +127,7 @@ class Engine:
         to already, `ValueError` for one that is too short, and for what `zeros` does.
         """
         kind = _kind(dtype)
-        if mode not in ("r", "c", "r+", "w+"):
-            raise ValueError(
-                f"`mode` is `{mode}`; needs `r`, to read, `c`, to modify a copy, or `r+` or `w+`, "
-                "to write"
-            )
-        if operator.index(offset) < 0:
-            raise ValueError(f"`offset` is {offset}; needs a number of bytes from 0 on")
-        if kind.itemsize == 0:
-            raise ValueError(f"`dtype` is {kind}; needs one of a size")
+        _check_part(kind, mode, offset)
         sides, size = (None, None) if shape is None else _sides(shape, kind)
         if mode == "w+" and not size:
             raise ValueError(f"`shape` is {shape}; needs one with elements for the `mode` `w+`")
@@ -151,6 +143,49 @@ class Engine:
                 f"{kind.itemsize}, the size of {kind}, or a `shape`"
             )
         array = np.asarray(_Memory(region, is_constant=mode == "r")).view(kind)
+        return array if sides is None else array.reshape(sides)
+
+    def from_store(
+        self,
+        url: str,
+        dtype: npt.DTypeLike = np.uint8,
+        shape: int | Sequence[int] | None = None,
+        mode: str = "r",
+        offset: int = 0,
+    ) -> npt.NDArray[Any]:
+        """Makes an array of what a server has from byte `offset` on, as `open` does of a file.
+
+        The `url` is one of `redis://HOST[:PORT]/DATABASE/NAME`, `http://…`, `https://…` and
+        `s3://BUCKET/KEY`. Objects by HTTP and S3 are only read or copied (`mode` `"r"` or `"c"`).
+        An array on a Redis server can be written to: with `"w+"` it is made of zeros, in place of
+        what is there, and needs a `shape`; with `"r+"` it is there.
+
+        What fails for now (a server that starts, a connection that ends, no answer for 10 seconds)
+        is tried again for 30 seconds. If a page can't be had then, or at all, a line names the
+        server, and the touch ends the program with `SIGBUS`.
+
+        Raises `OSError` for a server that can't be reached or has no such thing, and `ValueError`
+        for what is too short, for another kind of `url`, and for what `open` does.
+        """
+        kind = _kind(dtype)
+        _check_part(kind, mode, offset)
+        sides, size = (None, None) if shape is None else _sides(shape, kind)
+        if size == 0 or (mode == "w+" and size is None):
+            raise ValueError(f"`shape` is {shape}; needs one with elements")
+        made = None if size is None else offset + size
+        region = _with_room(lambda: self._engine.open_store(url, made, mode))
+        end = region.bytes if made is None else made
+        if not offset < end <= region.bytes:
+            raise ValueError(
+                f"`{url}` has {region.bytes} bytes; needs {max(end, offset + 1)}: ask for less"
+            )
+        if (end - offset) % kind.itemsize:
+            raise ValueError(
+                f"`{url}` has {end - offset} bytes from `offset` {offset} on; needs a multiple of "
+                f"{kind.itemsize}, the size of {kind}, or a `shape`"
+            )
+        memory = np.asarray(_Memory(region, is_constant=mode == "r"))
+        array = memory[offset:end].view(kind)
         return array if sides is None else array.reshape(sides)
 
     def statistics(self) -> Statistics:
@@ -187,7 +222,8 @@ def advise(array: npt.NDArray[Any], advice: str) -> None:
 def flush(array: npt.NDArray[Any]) -> None:
     """Writes what is modified of an array of `open` with `"r+"` or `"w+"`, or of a part of one.
 
-    It returns when that is on the disk. As `numpy.memmap.flush` does. Returns nothing.
+    The same for an array of `from_store`.
+    It returns when that is on the disk, or at the server. As `numpy.memmap.flush` does. Returns nothing.
 
     Raises `OSError`, which names the file, where it can't be written: then what is modified stays
     in memory. Raises `ValueError` for other arrays.
@@ -279,6 +315,36 @@ def _engine_in_force() -> Engine:
     return engine
 
 
+def from_store(
+    url: str,
+    dtype: npt.DTypeLike = np.uint8,
+    shape: int | Sequence[int] | None = None,
+    mode: str = "r",
+    offset: int = 0,
+    engine: Engine | None = None,
+) -> npt.NDArray[Any]:
+    """Makes an array of what a server has, in the memory of an `Engine`: see `Engine.from_store`.
+
+    Without an `engine` it is that of the `memory_limit` around it. Returns the array. Raises
+    `RuntimeError` outside of any.
+    """
+    if engine is None:
+        engine = _engine_in_force()
+    return engine.from_store(url, dtype, shape, mode, offset)
+
+
+def _check_part(kind: np.dtype[Any], mode: str, offset: int) -> None:
+    if mode not in ("r", "c", "r+", "w+"):
+        raise ValueError(
+            f"`mode` is `{mode}`; needs `r`, to read, `c`, to modify a copy, or `r+` or `w+`, "
+            "to write"
+        )
+    if operator.index(offset) < 0:
+        raise ValueError(f"`offset` is {offset}; needs a number of bytes from 0 on")
+    if kind.itemsize == 0:
+        raise ValueError(f"`dtype` is {kind}; needs one of a size")
+
+
 def _kind(dtype: npt.DTypeLike) -> np.dtype[Any]:
     kind = np.dtype(dtype)
     if kind.hasobject:
@@ -317,7 +383,9 @@ def _find(array: npt.NDArray[Any]) -> tuple[_tidemark.Region, int, int]:
     while isinstance(owner, np.ndarray):
         owner = owner.base
     if not isinstance(owner, _Memory):
-        raise ValueError("the array is not one of `tidemark.zeros` or `open`, or a part of one")
+        raise ValueError(
+            "the array is not one of `tidemark.zeros`, `open` or `from_store`, or a part of one"
+        )
     low = array.ctypes.data - owner.region.address
     if array.size == 0:
         return owner.region, low, low

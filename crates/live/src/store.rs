@@ -16,6 +16,7 @@ pub mod faults;
 pub mod file;
 pub mod files;
 mod now;
+pub mod pagers;
 mod segments;
 #[cfg(test)]
 mod tests;
@@ -31,10 +32,11 @@ use tidemark_core::pager::{Direction, Outcome, Reply};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 
-use self::carrier::{Carrier, Left, may_pass};
+use self::carrier::{Carrier, Left};
 use self::compressed::{Compressed, Put, Waiter};
 use self::faults::{FaultPlan, Injected};
 use self::files::Files;
+use self::pagers::{Calls, Contents};
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::Table;
 use crate::sys::pool::TRANSFER_MAX;
@@ -133,7 +135,7 @@ pub struct Tally {
 /// The swap store of one process.
 pub struct SwapStore {
     carrier: Carrier,
-    file: OwnedFd,
+    file: Contents,
     sums: Table<u128>,
     transfers: Vec<Transfer>,
     unused: Vec<u32>,
@@ -155,6 +157,7 @@ pub struct SwapStore {
     faults: FaultPlan,
     tally: Tally,
     files: Files,
+    calls: Calls,
     /// Compressed memory, if pages are stored there first.
     compressed: Option<Compressed>,
     /// Segments can't be written: what does not fit in memory goes its own way.
@@ -200,16 +203,16 @@ struct Part {
 
 impl SwapStore {
     /// Makes a store of `slots` slots in `file`, which must be used by the calling thread alone
-    /// from now on.
+    /// from now on. What is with a pager is not compressed.
     pub fn new(
-        file: OwnedFd,
+        file: impl Into<Contents>,
         slots: u32,
         means: Means,
         faults: FaultPlan,
     ) -> Result<SwapStore, Errno> {
         Ok(SwapStore {
             carrier: Carrier::at_first(means)?,
-            file,
+            file: file.into(),
             sums: Table::new(slots as usize)?,
             transfers: Vec::new(),
             unused: Vec::new(),
@@ -226,6 +229,7 @@ impl SwapStore {
             faults,
             tally: Tally::default(),
             files: Files::default(),
+            calls: Calls::default(),
             compressed: None,
             is_segment_refused: false,
         })
@@ -238,7 +242,7 @@ impl SwapStore {
         let carrier = Carrier::at_first(means)?;
         // These are the parent's, and their numbers may be files of the program by now.
         std::mem::forget(std::mem::replace(&mut self.carrier, carrier));
-        std::mem::forget(std::mem::replace(&mut self.file, file));
+        std::mem::forget(std::mem::replace(&mut self.file, file.into()));
         self.listened = [None; LISTENED_MAX];
         self.heard = 0;
         Ok(())
@@ -272,6 +276,7 @@ impl SwapStore {
     /// later call; an error if it has refused everything for too long.
     pub fn submit(&mut self, machine: &LiveMachine) -> Result<(), Errno> {
         self.requeue_refused();
+        self.send_calls(machine)?;
         let is_wanted = !self.fetches.is_empty() || !self.stores.is_empty();
         if is_wanted && matches!(self.carrier, Carrier::Absent) {
             // By now the C library can't be asked for threads.
@@ -313,6 +318,11 @@ impl SwapStore {
     }
 
     fn queue_of(&mut self, part: Part) -> &mut VecDeque<Part> {
+        if self.has_pager(part) {
+            return self
+                .calls
+                .queue_of(self.transfers[part.transfer as usize].direction);
+        }
         match self.transfers[part.transfer as usize].direction {
             Direction::Fetch => &mut self.fetches,
             Direction::Store => &mut self.stores,
@@ -331,6 +341,7 @@ impl SwapStore {
             self.under_way -= 1;
             self.handle_completion(completion, machine);
         }
+        self.reap_calls(machine);
         self.submit(machine)
     }
 
@@ -607,7 +618,7 @@ impl SwapStore {
     ) -> Result<bool, Errno> {
         let file = match file {
             Some(file) => self.files.get(file).fitting(direction, offset),
-            None => &self.file,
+            None => self.file.as_file(),
         };
         match &mut self.carrier {
             Carrier::Ring(ring) => {
@@ -655,21 +666,27 @@ impl SwapStore {
             }
         }
         transfer.parts_left -= 1;
+        let direction = transfer.direction;
         let due = self.files.bytes_due(transfer.work, home, part.pages);
         match result {
             Ok(bytes) if bytes >= due => self.note_moved(part),
             Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
-            Err(error) if may_pass(error) && part.tries < TRIES_MAX => self.put_off(part),
+            Err(error) if self.is_tried_again(part, error) => self.put_off(part),
             // What is wrong shows when the rest is tried.
-            Ok(1..) if transfer.direction == Direction::Store && part.tries < TRIES_MAX => {
+            Ok(1..) if direction == Direction::Store && part.tries < TRIES_MAX => {
                 self.put_off(part);
             }
-            Ok(_) => transfer.failure = Some((home, Cause::Short)),
-            Err(error) => transfer.failure = Some((home, Cause::File(error))),
+            Ok(_) => self.note_failure(part, (home, Cause::Short)),
+            Err(error) => self.note_failure(part, (home, Cause::File(error))),
         }
         if self.transfers[part.transfer as usize].parts_left == 0 {
             self.finish(part.transfer, machine);
         }
+    }
+
+    /// Notes what is wrong with a part, of which the last counts.
+    fn note_failure(&mut self, part: Part, failure: (SlotId, Cause)) {
+        self.transfers[part.transfer as usize].failure = Some(failure);
     }
 
     fn note_moved(&mut self, part: Part) {
@@ -687,14 +704,6 @@ impl SwapStore {
         });
         let (start, pages) = (part.start + moved, part.pages - moved);
         self.queue(part.transfer, start as usize, pages as usize);
-    }
-
-    /// Has a part tried again that the kernel has refused for now.
-    fn put_off(&mut self, part: Part) {
-        self.transfers[part.transfer as usize].parts_left += 1;
-        let due = Instant::now() + TRY_PAUSE * (1 << part.tries);
-        let tries = part.tries + 1;
-        self.refused.push((Part { tries, ..part }, due));
     }
 
     /// Makes the reply of a transfer whose parts have all ended.

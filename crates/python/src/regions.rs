@@ -36,9 +36,16 @@ impl Engine {
     #[new]
     fn new(memory: u64, policy: &str, swap_folder: PathBuf, swap: u64) -> PyResult<Engine> {
         let settings = tidemark_regions::Engine::builder().memory(memory);
-        let settings = settings.policy(policy).swap_folder(&swap_folder);
+        let settings = settings.policy(policy);
+        // No folder has such a name.
+        let settings = match swap_folder.to_str() {
+            Some(url) if url.contains("://") => {
+                let store = tidemark_stores::swap(url, swap);
+                settings.store(store.map_err(|error| of_stores(&error))?)
+            }
+            Some(_) | None => settings.swap_folder(&swap_folder).swap_size(swap),
+        };
         settings
-            .swap_size(swap)
             .start()
             .map(Engine)
             .map_err(|error| of_regions(&error))
@@ -64,6 +71,34 @@ impl Engine {
                 let needs = "`r`, `c`, `r+`, or `w+` and a `shape`";
                 return Err(of_argument("mode", format!("`{mode}`"), needs));
             }
+        };
+        contents
+            .map(Region::new)
+            .map_err(|error| of_regions(&error))
+    }
+
+    /// Makes a region of what the store at an address has, by the same modes: `w+` makes it, of
+    /// `bytes`. Other threads run meanwhile.
+    fn open_store(
+        &self,
+        py: Python<'_>,
+        url: &str,
+        bytes: Option<u64>,
+        mode: &str,
+    ) -> PyResult<Region> {
+        let opened = py.detach(|| match (mode, bytes) {
+            ("w+", Some(bytes)) => Some(tidemark_stores::create(url, bytes)),
+            ("r" | "c" | "r+", _) => Some(tidemark_stores::open(url)),
+            _ => None,
+        });
+        let needs = "`r`, `c`, `r+`, or `w+` and a `shape`";
+        let opened = opened.ok_or_else(|| of_argument("mode", format!("`{mode}`"), needs))?;
+        let store = opened.map_err(|error| of_stores(&error))?;
+        let engine = &self.0;
+        let contents = match mode {
+            "r" => engine.read_pager(store).map(Contents::Read),
+            "c" => engine.from_pager(store).map(Contents::Own),
+            _ => engine.write_pager(store).map(Contents::Write),
         };
         contents
             .map(Region::new)
@@ -187,6 +222,14 @@ pub fn parse_size(name: &str, text: &str) -> PyResult<u64> {
     quantity::parse(name, text).map_err(|refusal| PyValueError::new_err(refusal.to_string()))
 }
 
+fn of_stores(error: &tidemark_stores::Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        tidemark_stores::Error::Address { .. } => PyValueError::new_err(text),
+        tidemark_stores::Error::Store { .. } => PyOSError::new_err(text),
+    }
+}
+
 fn of_regions(error: &Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -195,6 +238,7 @@ fn of_regions(error: &Error) -> PyErr {
         | Error::FileKind { .. }
         | Error::FileShort { .. }
         | Error::FileFar { .. }
+        | Error::PagerFar { .. }
         | Error::Empty
         | Error::Range { .. } => PyValueError::new_err(text),
         // By its number Python finds the kind of error that programs look for.
@@ -203,9 +247,11 @@ fn of_regions(error: &Error) -> PyErr {
         }
         Error::FileInUse { .. } => PyBlockingIOError::new_err((libc::EWOULDBLOCK, text)),
         Error::TooLarge { .. } => pyo3::exceptions::PyMemoryError::new_err(text),
-        Error::Swap { .. } | Error::System(_) | Error::FileCut { .. } | Error::FileHeld { .. } => {
-            PyOSError::new_err(text)
-        }
+        Error::Swap { .. }
+        | Error::System(_)
+        | Error::PagerWrite { .. }
+        | Error::FileCut { .. }
+        | Error::FileHeld { .. } => PyOSError::new_err(text),
         Error::Forked => PyRuntimeError::new_err(text),
     }
 }

@@ -50,7 +50,7 @@ impl Span {
     }
 }
 
-/// The pages of a file that a region begins as.
+/// The pages of a file, or of a pager, that a region begins as.
 pub(crate) struct FilePart {
     pub(crate) path: PathBuf,
     pub(crate) source: Source,
@@ -61,10 +61,12 @@ pub(crate) struct FilePart {
 }
 
 /// The reason for which a part of a file was not written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FlushError {
     /// The write at this byte failed.
     Write(u64, Errno),
+    /// The same with a pager, which says this.
+    Pager(u64, String),
     /// The file was cut to the first number of bytes, from the second.
     Cut(u64, u64),
     /// This number of pages was held by the kernel all the time.
@@ -76,13 +78,13 @@ pub(crate) enum FlushError {
 pub struct Statistics {
     /// Faults that were served.
     pub faults: u64,
-    /// Read from the swap file and from other files, those read ahead included.
+    /// Read from the swap file, from other files and from pagers, those read ahead included.
     pub page_ins: u64,
-    /// Those of them that are of other files than the swap file.
+    /// Those of them that are not of the swap file.
     pub file_page_ins: u64,
-    /// Written to the swap file and to other files.
+    /// Written to the swap file, to other files and to pagers.
     pub page_outs: u64,
-    /// Those of them that are of other files than the swap file.
+    /// Those of them that are not of the swap file.
     pub file_page_outs: u64,
     /// Filled with zeros at the first touch, those filled ahead included.
     pub zero_fills: u64,

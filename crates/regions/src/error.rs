@@ -93,6 +93,22 @@ pub enum Error {
         /// Their number.
         pages: u32,
     },
+    /// A pager can't write pages that were modified. They stay in memory.
+    PagerWrite {
+        /// The pager's name.
+        name: String,
+        /// The byte at which the write begins.
+        offset: u64,
+        /// The pager's error.
+        text: String,
+    },
+    /// A pager with more bytes than pages are counted.
+    PagerFar {
+        /// The pager's name.
+        name: String,
+        /// Its bytes.
+        bytes: u64,
+    },
     /// A region of no bytes.
     Empty,
     /// A region larger than what is left of memory and swap.
@@ -128,7 +144,7 @@ impl Error {
 }
 
 impl Error {
-    /// Writes an error that names a file.
+    /// Writes an error that names a file or a pager.
     fn fmt_of_file(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::File { path, error } => write!(
@@ -180,6 +196,14 @@ impl Error {
                  have ended",
                 path.display()
             ),
+            Error::PagerWrite { name, offset, text } => write!(
+                out,
+                "`{name}` can't be written at byte {offset}: {text}; what is modified stays in \
+                 memory: flush again when it can"
+            ),
+            Error::PagerFar { name, bytes } => {
+                write!(out, "`{name}` has {bytes} bytes; needs fewer than 16 TiB")
+            }
             Error::Size { .. }
             | Error::Policy { .. }
             | Error::Swap { .. }
@@ -187,7 +211,7 @@ impl Error {
             | Error::Empty
             | Error::TooLarge { .. }
             | Error::Range { .. }
-            | Error::Forked => unreachable!("it is of a file"),
+            | Error::Forked => unreachable!("it is of neither"),
         }
     }
 }
@@ -223,7 +247,9 @@ impl fmt::Display for Error {
             | Error::FileInUse { .. }
             | Error::FileWrite { .. }
             | Error::FileCut { .. }
-            | Error::FileHeld { .. } => self.fmt_of_file(out),
+            | Error::FileHeld { .. }
+            | Error::PagerWrite { .. }
+            | Error::PagerFar { .. } => self.fmt_of_file(out),
             Error::Empty => write!(out, "`bytes` is 0; needs 1"),
             Error::TooLarge { bytes, left } => write!(
                 out,

@@ -1,4 +1,5 @@
-//! Files behind regions, as the engine's thread knows them: their descriptors, and their errors.
+//! Files and pagers behind regions, as the engine's thread knows them: their numbers, and their
+//! errors.
 
 use std::path::PathBuf;
 
@@ -28,8 +29,10 @@ pub(crate) struct MappedFile {
     object: Option<ObjectId>,
     /// The number of writes that have failed.
     write_failures: u64,
-    /// The number of the last failed write, and its error.
-    write_failure: Option<(u64, Errno)>,
+    /// The byte of the last failed write, and its error.
+    write_failure: Option<FlushError>,
+    /// The words of the pager about the last transfer that failed, if it is one.
+    text: Option<String>,
 }
 
 impl MappedFile {
@@ -52,6 +55,7 @@ impl MappedFile {
             object: None,
             write_failures: 0,
             write_failure: None,
+            text: None,
         }
     }
 
@@ -63,7 +67,13 @@ impl MappedFile {
 
     /// Notes that a transfer has failed while the file has `size` bytes. Returns the pages that it
     /// no longer has, if that is new: they must not be read or written again.
-    pub(crate) fn note(&mut self, failure: Failure, size: u64) -> Option<Span> {
+    pub(crate) fn note(
+        &mut self,
+        failure: Failure,
+        text: Option<String>,
+        size: u64,
+    ) -> Option<Span> {
+        self.text = text.filter(|_| matches!(failure.cause, Cause::File(_)));
         // A page of which the file has a part is lost as well.
         let left = (size / PAGE_BYTES).saturating_sub(self.first);
         if failure.cause != Cause::Short || left >= self.pages_left {
@@ -88,7 +98,11 @@ impl MappedFile {
             Cause::Short | Cause::Differs | Cause::Full => Errno::IO,
         };
         self.write_failures += 1;
-        self.write_failure = Some((failure.offset(), error));
+        let offset = failure.offset();
+        self.write_failure = Some(match &self.text {
+            Some(text) => FlushError::Pager(offset, text.clone()),
+            None => FlushError::Write(offset, error),
+        });
     }
 
     /// The object of its pages, and the first of them that the file does not have any more, if they
@@ -108,10 +122,8 @@ impl MappedFile {
         if self.pages_left < self.span.pages {
             return Err(FlushError::Cut(self.size, self.bytes));
         }
-        match self.write_failure {
-            Some((offset, error)) if self.write_failures > failures => {
-                Err(FlushError::Write(offset, error))
-            }
+        match &self.write_failure {
+            Some(error) if self.write_failures > failures => Err(error.clone()),
             Some(_) | None if held > 0 => Err(FlushError::Held(held)),
             Some(_) | None => Ok(()),
         }
@@ -120,7 +132,7 @@ impl MappedFile {
     /// The file's path and the failure of the last write, for the message about a page that no room
     /// can be made for.
     pub(crate) fn write_trouble(&self, failure: Failure) -> String {
-        format!("`{}`: {failure}", self.path.display())
+        self.describe(failure)
     }
 
     /// Takes what is wrong with the page at `at`.
@@ -133,7 +145,19 @@ impl MappedFile {
             ));
         }
         let failure = self.failure.take()?;
-        Some(format!("`{path}`: {failure}"))
+        Some(self.describe(failure))
+    }
+
+    fn describe(&self, failure: Failure) -> String {
+        let path = self.path.display();
+        let verb = match failure.direction {
+            Direction::Fetch => "reading",
+            Direction::Store => "writing",
+        };
+        match &self.text {
+            Some(text) => format!("`{path}`: {verb} at byte {}: {text}", failure.offset()),
+            None => format!("`{path}`: {failure}"),
+        }
     }
 
     /// Returns true if the page at `at` is one of this file's.

@@ -4,8 +4,8 @@
 //! is plain memory: a slice of bytes, or of numbers. Of all regions of one engine together at most
 //! the limit is resident; the rest is in the swap file, and comes back when it is touched. A
 //! region may also have the contents of a file: then its unmodified pages are read from there. The
-//! modified ones go there, too, if the region is written to its file. A process may have several
-//! engines.
+//! modified ones go there, too, if the region is written to its file. In place of a file a
+//! [`Pager`] of the program's own can have the contents. A process may have several engines.
 //!
 //! ```
 //! # fn main() -> Result<(), tidemark_regions::Error> {
@@ -43,8 +43,9 @@
 //! One thread for each engine owns the core's tables. Other threads send it commands through a
 //! queue (its lock is held to put one in or to take one out, and nothing else is taken
 //! meanwhile), and wait for the answer. A thread that touches a page that is out waits for the
-//! engine's thread, which itself touches no region. If the engine's thread panics, the process is
-//! ended: its threads would wait for ever.
+//! engine's thread, which itself touches no region. Pagers are called by up to eight other threads
+//! of the engine. If the engine's thread panics, the process is ended: its threads would wait for
+//! ever.
 //!
 //! # Invariants
 //! 1. What may be modified of all regions of an engine fits in its frames and its swap file
@@ -77,6 +78,7 @@ use crate::region::Use;
 pub use crate::region::{FileRegion, FileRegionMut, Region};
 pub use crate::settings::{Builder, MEMORY_BYTES_LEAST};
 pub use tidemark_core::memory::address_space::Advice;
+pub use tidemark_live::store::pagers::{Pager, PagerError};
 
 /// An engine: a limit of memory, a policy, a swap file and the thread that serves faults. It lives
 /// until it and all of its regions are dropped.
@@ -165,6 +167,110 @@ impl Engine {
         bytes: u64,
     ) -> Result<FileRegionMut, Error> {
         FileRegionMut::open(Arc::clone(&self.handle), path, (offset, Some(bytes)), true)
+    }
+
+    /// Makes a region of what a pager has. It can be modified, and the pager is not told: pages
+    /// that are modified go to the swap file, so that there must be room for all of them. Others
+    /// are dropped when their memory is needed, and asked for again.
+    ///
+    /// Contents that are kept compressed:
+    ///
+    /// ```
+    /// use tidemark_regions::{Engine, Pager, PagerError};
+    ///
+    /// /// Runs of equal bytes: the number of each, and the byte.
+    /// struct Runs(Vec<(u64, u8)>);
+    ///
+    /// impl Pager for Runs {
+    ///     fn bytes(&self) -> u64 {
+    ///         self.0.iter().map(|(count, _)| count).sum()
+    ///     }
+    ///
+    ///     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), PagerError> {
+    ///         let end = offset + into.len() as u64;
+    ///         let mut start = 0;
+    ///         for &(count, byte) in &self.0 {
+    ///             let (low, high) = (start.max(offset), (start + count).min(end));
+    ///             if low < high {
+    ///                 into[(low - offset) as usize..(high - offset) as usize].fill(byte);
+    ///             }
+    ///             start += count;
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), tidemark_regions::Error> {
+    /// # if let Err(error) = Engine::builder().memory(1 << 20).start() {
+    /// #     return if error.is_refusal() { Ok(()) } else { Err(error) };
+    /// # }
+    /// let engine = Engine::builder().memory(1 << 20).start()?;
+    /// let mut region = engine.from_pager(Runs(vec![(3_000_000, 1), (2_000_000, 7)]))?;
+    /// assert_eq!((region[2_999_999], region[3_000_000]), (1, 7));
+    /// region[2_999_999] = 5;
+    /// assert_eq!(region.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 17_000_004);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// A pager of no bytes or of more than 16 TiB; or as for [`zeros`](Self::zeros).
+    pub fn from_pager(&self, pager: impl Pager + 'static) -> Result<Region, Error> {
+        Region::of_pager(Arc::clone(&self.handle), Arc::new(pager), Use::Modify)
+    }
+
+    /// Makes a region of what a pager has, to be read. It needs no room in the swap file.
+    ///
+    /// Contents that are computed when they are needed:
+    ///
+    /// ```
+    /// use tidemark_regions::{Engine, Pager, PagerError};
+    ///
+    /// /// The squares of all numbers below 4 million.
+    /// struct Squares;
+    ///
+    /// impl Pager for Squares {
+    ///     fn bytes(&self) -> u64 {
+    ///         4_000_000 * 8
+    ///     }
+    ///
+    ///     fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), PagerError> {
+    ///         for (number, square) in (offset / 8..).zip(into.chunks_mut(8)) {
+    ///             square.copy_from_slice(&(number * number).to_ne_bytes());
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), tidemark_regions::Error> {
+    /// # if let Err(error) = Engine::builder().memory(1 << 20).start() {
+    /// #     return if error.is_refusal() { Ok(()) } else { Err(error) };
+    /// # }
+    /// let engine = Engine::builder().memory(1 << 20).start()?;
+    /// let region = engine.read_pager(Squares)?;
+    /// let squares = region.as_slice_of::<u64>();
+    /// assert_eq!(squares.partition_point(|square| *square < 1_000_000), 1000);
+    /// assert_eq!(squares[3_999_999], 3_999_999 * 3_999_999);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`from_pager`](Self::from_pager).
+    pub fn read_pager(&self, pager: impl Pager + 'static) -> Result<FileRegion, Error> {
+        let handle = Arc::clone(&self.handle);
+        let region = Region::of_pager(handle, Arc::new(pager), Use::Read)?;
+        Ok(FileRegion(region))
+    }
+
+    /// Makes a region of what a pager has, and has the pager [write](Pager::write) what is
+    /// modified, when a file would be written to by [`write_file`](Self::write_file). Two regions
+    /// that are written to the same contents would undo each other's writes.
+    ///
+    /// # Errors
+    /// As for [`from_pager`](Self::from_pager).
+    pub fn write_pager(&self, pager: impl Pager + 'static) -> Result<FileRegionMut, Error> {
+        FileRegionMut::of_pager(Arc::clone(&self.handle), Arc::new(pager))
     }
 
     /// Makes a heap: blocks of the engine's memory by address, for an allocator.

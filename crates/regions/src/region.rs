@@ -8,6 +8,7 @@ use bytemuck::Pod;
 use tidemark_core::id::VirtPage;
 use tidemark_core::memory::address_space::Advice;
 use tidemark_live::store::files::{self, Locked, Source, Unsuitable};
+use tidemark_live::store::pagers::{Contents, Pager};
 use tidemark_live::sys::PAGE;
 use tidemark_live::sys::memory::Mapping;
 
@@ -32,28 +33,31 @@ pub struct Region {
     handle: Arc<Handle>,
 }
 
-/// A part of a file, to be read. All calls of a [`Region`] that do not modify it are there.
+/// A part of a file, or a pager's bytes, to be read. All calls of a [`Region`] that do not modify
+/// it are there.
 #[derive(Debug)]
 pub struct FileRegion(pub(crate) Region);
 
-/// A part of a file, to be read and to be written. All calls of a [`Region`] that do not modify it
-/// are there. Dropping it writes what is modified; an error of that is a line on standard error,
-/// which names the file: call [`flush`](Self::flush) before.
+/// A part of a file, or a pager's bytes, to be read and to be written. All calls of a [`Region`]
+/// that do not modify it are there. Dropping it writes what is modified; an error of that is a line
+/// on standard error, which names the file: call [`flush`](Self::flush) before.
 #[derive(Debug)]
 pub struct FileRegionMut {
     region: Region,
-    /// The file, which this locks.
-    cached: Arc<Locked>,
+    /// The file, which this locks, if it is one.
+    cached: Option<Arc<Locked>>,
     path: PathBuf,
 }
 
-/// The use that is made of a file's bytes.
+/// The use that is made of the bytes of a file or of a pager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
     /// They are read.
     Read,
     /// A copy is modified.
     Modify,
+    /// They are modified where they are.
+    Write,
 }
 
 impl Region {
@@ -105,7 +109,7 @@ impl Region {
         let part = FilePart {
             path: path.into(),
             source: Source {
-                file,
+                file: file.into(),
                 cached: None,
                 bytes: end,
                 is_constant: to == Use::Read,
@@ -114,10 +118,42 @@ impl Region {
             is_written: false,
         };
         let held = match to {
-            Use::Read => whole.min(READ_BYTES_HELD),
+            Use::Read | Use::Write => whole.min(READ_BYTES_HELD),
             Use::Modify => whole,
         };
         Region::map(handle, (start as usize, least as usize), held, Some(part))
+    }
+
+    /// A region of all that a pager has.
+    pub(crate) fn of_pager(
+        handle: Arc<Handle>,
+        pager: Arc<dyn Pager>,
+        to: Use,
+    ) -> Result<Region, Error> {
+        let (bytes, name) = (pager.bytes(), pager.name());
+        if bytes == 0 {
+            return Err(Error::Empty);
+        }
+        if bytes.div_ceil(PAGE as u64) > files::PAGES_MAX {
+            return Err(Error::PagerFar { name, bytes });
+        }
+        let whole = bytes.next_multiple_of(PAGE as u64);
+        let held = match to {
+            Use::Read | Use::Write => whole.min(READ_BYTES_HELD),
+            Use::Modify => whole,
+        };
+        let part = FilePart {
+            path: name.into(),
+            source: Source {
+                file: Contents::Pager(pager),
+                cached: None,
+                bytes,
+                is_constant: to == Use::Read,
+            },
+            first: 0,
+            is_written: to == Use::Write,
+        };
+        Region::map(handle, (0, bytes as usize), held, Some(part))
     }
 
     /// Maps `bytes` from `start` on, for which so much memory and swap is kept (`held`).
@@ -268,7 +304,7 @@ impl FileRegionMut {
         let part = FilePart {
             path: path.into(),
             source: Source {
-                file: opened.file,
+                file: opened.file.into(),
                 cached: Some(Arc::clone(&opened.cached)),
                 bytes: opened.bytes,
                 is_constant: false,
@@ -280,24 +316,42 @@ impl FileRegionMut {
         let range = (start as usize, least as usize);
         let region = FileRegionMut {
             region: Region::map(handle, range, held, Some(part))?,
-            cached: opened.cached,
+            cached: Some(opened.cached),
             path: path.into(),
         };
         Written::add(&region.region.handle, region.span(), path.into());
         Ok(region)
     }
 
-    /// Writes what is modified of the pages of a range of bytes, and waits until it is on the disk.
-    /// Threads that touch a page that is being written wait for it.
+    pub(crate) fn of_pager(
+        handle: Arc<Handle>,
+        pager: Arc<dyn Pager>,
+    ) -> Result<FileRegionMut, Error> {
+        let path = PathBuf::from(pager.name());
+        let region = FileRegionMut {
+            region: Region::of_pager(handle, pager, Use::Write)?,
+            cached: None,
+            path: path.clone(),
+        };
+        Written::add(&region.region.handle, region.span(), path);
+        Ok(region)
+    }
+
+    /// Writes what is modified of the pages of a range of bytes, and waits until it is on the disk,
+    /// or until its pager has written it. Threads that touch a page that is being written wait for
+    /// it.
     ///
     /// # Errors
-    /// The range is not within the region; the file can't be written, of which as much is tried as
-    /// there is, and what is modified stays in memory; the file was cut; the kernel holds a page
-    /// for longer than a second; or in a forked child.
+    /// The range is not within the region; the file or pager can't be written, of which as much is
+    /// tried as there is, and what is modified stays in memory; the file was cut; the kernel holds
+    /// a page for longer than a second; or in a forked child.
     pub fn flush(&self, range: Range<usize>) -> Result<(), Error> {
         let span = self.region.part(range)?;
         self.region.handle.flush(span, &self.path)?;
-        self.cached.synchronize().map_err(|error| Error::FileWrite {
+        let Some(cached) = &self.cached else {
+            return Ok(());
+        };
+        cached.synchronize().map_err(|error| Error::FileWrite {
             path: self.path.clone(),
             offset: None,
             error,
@@ -339,7 +393,9 @@ impl Drop for FileRegionMut {
         handle.flush_or_say(self.span(), &self.path);
         handle.written.remove(self.span());
         // The engine may have it open for a little longer.
-        self.cached.unlock();
+        if let Some(cached) = &self.cached {
+            cached.unlock();
+        }
     }
 }
 

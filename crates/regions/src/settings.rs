@@ -1,8 +1,11 @@
 //! The settings of an engine.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tidemark_live::store::faults::FaultPlan;
+use tidemark_live::store::pagers::{PATIENCE, Pager};
 
 /// The least memory of an engine.
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
@@ -11,12 +14,14 @@ const SWAP_BYTES: u64 = 4 << 30;
 const POLICY: &str = "tidemark";
 
 /// The settings of an engine.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Builder {
     pub(crate) memory_bytes: u64,
     pub(crate) policy: String,
     pub(crate) swap_folder: PathBuf,
     pub(crate) swap_bytes: u64,
+    pub(crate) store: Option<Arc<dyn Pager>>,
+    pub(crate) patience: Duration,
     pub(crate) faults: FaultPlan,
     pub(crate) serves_instructions_only: bool,
 }
@@ -28,6 +33,8 @@ impl Builder {
             policy: POLICY.into(),
             swap_folder: "/var/tmp".into(),
             swap_bytes: SWAP_BYTES,
+            store: None,
+            patience: PATIENCE,
             faults: FaultPlan::default(),
             serves_instructions_only: false,
         }
@@ -67,10 +74,40 @@ impl Builder {
         self
     }
 
+    /// Has pages that leave go to `store`, in place of a swap file of the size that the store has.
+    /// It must be able to write, and be used by no other. Its contents at first do not matter. What
+    /// comes back is compared with the sum of what has left; a difference is an error.
+    pub fn store(mut self, store: impl Pager + 'static) -> Builder {
+        self.swap_bytes = store.bytes();
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the time for which calls of pagers that fail for now are made again, with pauses that
+    /// grow from a millisecond to a second: 30 seconds, unless this is called. A thread that
+    /// touches a page waits meanwhile.
+    pub fn patience(mut self, patience: Duration) -> Builder {
+        self.patience = patience;
+        self
+    }
+
     /// Has transfers fail as [`FaultPlan::parse`] says, for tests.
     #[doc(hidden)]
     pub fn faults(mut self, plan: &str) -> Builder {
         self.faults = FaultPlan::parse(plan).expect("tests write plans that can be read");
         self
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Builder")
+            .field("memory_bytes", &self.memory_bytes)
+            .field("policy", &self.policy)
+            .field("swap_folder", &self.swap_folder)
+            .field("swap_bytes", &self.swap_bytes)
+            .field("store", &self.store.as_ref().map(|store| store.name()))
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
     }
 }

@@ -17,7 +17,8 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 use tidemark_live::engine::Trouble;
 use tidemark_live::machine::{LiveMachine, Probe, StartError};
-use tidemark_live::store::{Means, SwapStore, file};
+use tidemark_live::store::pagers::Contents;
+use tidemark_live::store::{Cause, Failure, Means, SwapStore, file};
 use tidemark_live::sys::thread::with_signals_blocked;
 use tidemark_live::sys::uffd::{Faults, Features, Message, Messages, OpenError};
 use tidemark_live::sys::{Errno, PAGE, socket};
@@ -40,8 +41,10 @@ pub(crate) struct Worker {
     pub(crate) space: SpaceId,
     pub(crate) machine: LiveMachine,
     pub(crate) store: SwapStore,
-    /// The swap file, whose room is given back at the end.
-    room: OwnedFd,
+    /// The swap file, whose room is given back at the end, if there is one.
+    room: Option<OwnedFd>,
+    /// The name of the pager in its place.
+    swap_name: Option<String>,
     queue: Arc<Queue>,
     messages: Messages,
     /// The pages that are being read at the program's wish, each with its slot.
@@ -67,12 +70,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let call = |what| move |error| Error::call(what, error);
     let frames = (settings.memory_bytes / PAGE_BYTES) as u32;
     let slots = (settings.swap_bytes / PAGE_BYTES) as u32;
-    let swap = file::create(&settings.swap_folder, u64::from(slots) * PAGE_BYTES);
-    let swap = swap.map_err(|error| Error::Swap {
-        folder: settings.swap_folder.clone(),
-        bytes: settings.swap_bytes,
-        error,
-    })?;
+    let (swap, room) = swap(&settings)?;
     let (mut machine, faults) = open_machine(frames, settings.serves_instructions_only)?;
     let hidden = machine.hide_from_children();
     hidden.map_err(call("keeping frames from forked children"))?;
@@ -83,18 +81,16 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let spare = u64::from(config.reserve + config.free_high);
     let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
     let space = vm.create_space();
-    let room = swap.fd.try_clone();
-    let room = room.map_err(|error| {
-        let error = Errno::from_io_error(&error).unwrap_or(Errno::MFILE);
-        Error::call("keeping the swap file", error)
-    })?;
-    let store = SwapStore::new(swap.fd, slots, Means::Best, settings.faults);
+    let store = SwapStore::new(swap, slots, Means::Best, settings.faults);
+    let mut store = store.map_err(call("starting the swap store"))?;
+    store.set_patience(settings.patience);
     let worker = Worker {
         vm,
         space,
         machine,
-        store: store.map_err(call("starting the swap store"))?,
+        store,
         room,
+        swap_name: settings.store.map(|store| store.name()),
         queue: Arc::clone(&queue),
         messages: Messages::new(),
         prefetches: Vec::new(),
@@ -147,6 +143,28 @@ fn open_machine(frames: u32, is_limited: bool) -> Result<(LiveMachine, Faults), 
     opened.map_err(|error| Error::System(Trouble::Machine(error)))
 }
 
+/// The swap store, and the file whose room is given back at the end, if it is one.
+fn swap(settings: &Builder) -> Result<(Contents, Option<OwnedFd>), Error> {
+    if let Some(store) = &settings.store {
+        return Ok((Contents::Pager(Arc::clone(store)), None));
+    }
+    let swap = file::create(
+        &settings.swap_folder,
+        settings.swap_bytes / PAGE_BYTES * PAGE_BYTES,
+    );
+    let swap = swap.map_err(|error| Error::Swap {
+        folder: settings.swap_folder.clone(),
+        bytes: settings.swap_bytes,
+        error,
+    })?;
+    let room = swap.fd.try_clone();
+    let room = room.map_err(|error| {
+        let error = Errno::from_io_error(&error).unwrap_or(Errno::MFILE);
+        Error::call("keeping the swap file", error)
+    })?;
+    Ok((swap.fd.into(), Some(room)))
+}
+
 /// Answers a command. Who asked waits for it, or has gone with its process.
 pub(crate) fn answer<T>(reply: &SyncSender<T>, value: T) {
     let _ = reply.send(value);
@@ -166,7 +184,9 @@ impl Worker {
             self.turn();
             self.sleep();
         }
-        file::release(&self.room);
+        if let Some(room) = &self.room {
+            file::release(room);
+        }
     }
 
     fn turn(&mut self) {
@@ -387,6 +407,9 @@ impl Worker {
             Some(due) => due.since_ns(self.now),
             None => SLEEP_NS_MOST,
         };
+        let tried = self.store.next_try();
+        let tried_ns = tried.map(|due| due.saturating_duration_since(Instant::now()).as_nanos());
+        let due = due.min(tried_ns.map_or(due, |due| due as u64));
         let limit = match (self.machine.has_deferred(), is_awaited) {
             (true, _) => RETRY_NS,
             (false, true) => TICK_NS.min(due),
@@ -397,6 +420,7 @@ impl Worker {
             Some(program),
             Some(self.queue.bell.as_fd()),
             self.store.finished(),
+            self.store.called(),
         ];
         let files: Vec<_> = files.into_iter().flatten().collect();
         // However it ends, all is looked at.
@@ -410,13 +434,15 @@ impl Worker {
             let file = file.and_then(|pager| self.files.iter_mut().find(|it| it.pager == pager));
             match file {
                 None if failure.file.is_some() => {}
-                None => self.failure = Some(failure.to_string()),
+                None => self.failure = Some(self.swap_trouble(failure)),
                 Some(file) => {
                     let size = self.store.size_of_file(file.pager).unwrap_or(u64::MAX);
+                    let text = self.store.take_text_of(Some(file.pager));
+                    let lost = file.note(failure, text, size);
                     if failure.direction == Direction::Store {
                         self.failure = Some(file.write_trouble(failure));
                     }
-                    if let Some(span) = file.note(failure, size) {
+                    if let Some(span) = lost {
                         let Span { at, pages } = span;
                         if let Some((object, first)) = file.lost() {
                             self.vm.truncate_external(&mut self.machine, object, first);
@@ -426,6 +452,18 @@ impl Worker {
                     }
                 }
             }
+        }
+    }
+
+    /// The words about what is wrong with the swap file, or with the store in its place.
+    fn swap_trouble(&mut self, failure: Failure) -> String {
+        let text = self.store.take_text_of(None);
+        let text = text.filter(|_| matches!(failure.cause, Cause::File(_)));
+        let place = self.swap_name.as_deref();
+        match (place, text) {
+            (None, _) => failure.to_string(),
+            (Some(place), Some(text)) => format!("the swap store `{place}`: {text}"),
+            (Some(place), None) => format!("the swap store `{place}`: {failure}"),
         }
     }
 

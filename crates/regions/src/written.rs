@@ -66,6 +66,11 @@ impl Handle {
                 offset: Some(offset),
                 error,
             },
+            FlushError::Pager(offset, text) => Error::PagerWrite {
+                name: path().display().to_string(),
+                offset,
+                text,
+            },
             FlushError::Cut(bytes, needs) => Error::FileCut {
                 path: path(),
                 bytes,

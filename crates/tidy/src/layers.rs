@@ -71,6 +71,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ),
     ("shim", &["core", "live"]),
     ("regions", &["core", "plugin", "live"]),
+    ("stores", &["regions"]),
     ("capi", &["regions"]),
     ("pool", &[]),
     ("outputs", &["results"]),
@@ -79,7 +80,9 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("tui", &["results"]),
     (
         "python",
-        &["core", "trace", "results", "lab", "live", "regions"],
+        &[
+            "core", "trace", "results", "lab", "live", "regions", "stores",
+        ],
     ),
     (
         "cli",

@@ -159,7 +159,7 @@ impl Engine {
         self.scanner.forget(start, end);
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         let pager = self.store.open_file(Source {
-            file: own,
+            file: own.into(),
             cached: None,
             bytes,
             is_constant: is_shared,

@@ -1,11 +1,12 @@
 //! The carrier of the bytes of transfers.
 
 use std::os::fd::AsRawFd;
+use std::time::Instant;
 
 use tidemark_core::id::PagerId;
 use tidemark_core::pager::Direction;
 
-use super::{Means, Part, SwapStore, UNDER_WAY_MAX, WORKERS};
+use super::{Means, Part, SwapStore, TRIES_MAX, TRY_PAUSE, UNDER_WAY_MAX, WORKERS};
 use crate::sys::ring::{Buffers, Completion, Ring};
 use crate::sys::workers::{AtOnce, Workers};
 use crate::sys::{Errno, PAGE};
@@ -92,7 +93,7 @@ impl SwapStore {
     pub(super) fn cut_short(&self, (file, offset): (Option<PagerId>, u64), buffers: &Buffers) -> ! {
         let file = match file {
             Some(file) => self.files.get(file).fitting(Direction::Store, offset),
-            None => &self.file,
+            None => self.file.as_file(),
         };
         let bytes = buffers.bytes() / 2 / PAGE * PAGE + 3 * BLOCK;
         if let Ok(mut carrier) = AtOnce::new()
@@ -102,6 +103,19 @@ impl SwapStore {
             carrier.push(Direction::Store, file.as_raw_fd(), offset, &written, 0);
         }
         std::process::abort();
+    }
+
+    /// Has a part tried again that the kernel has refused for now.
+    pub(super) fn put_off(&mut self, part: Part) {
+        self.transfers[part.transfer as usize].parts_left += 1;
+        let due = Instant::now() + TRY_PAUSE * (1 << part.tries.min(TRIES_MAX - 1));
+        let tries = part.tries.saturating_add(1);
+        self.refused.push((Part { tries, ..part }, due));
+    }
+
+    /// The time at which the next part is due that was refused for now.
+    pub fn next_try(&self) -> Option<Instant> {
+        self.refused.iter().map(|(_, due)| *due).min()
     }
 
     /// The next part to be sent on its way. Writes may be left to others.

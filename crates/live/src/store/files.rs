@@ -22,6 +22,7 @@ use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, SlotId, Ticket};
 use tidemark_core::pager::Direction;
 
+use super::pagers::Contents;
 use super::{Cause, Failure, Part, SwapStore, Transfer, Work, offset_of};
 use crate::machine::LiveMachine;
 use crate::sys::memory::Mapping;
@@ -34,8 +35,8 @@ pub const PAGES_MAX: u64 = u32::MAX as u64;
 /// A file to read pages from, and to write them to.
 #[derive(Debug)]
 pub struct Source {
-    /// The file, as [`open`] or [`open_to_write`] has opened it.
-    pub file: OwnedFd,
+    /// The file, as [`open`] or [`open_to_write`] has opened it, or a pager.
+    pub file: Contents,
     /// The same by way of the page cache, if pages are written.
     pub cached: Option<Arc<Locked>>,
     /// The size that it must have, in bytes. What lies beyond on the last page reads as zeros.
@@ -208,7 +209,10 @@ impl SwapStore {
             Some(number) => files[number] = opened,
             None => files.push(opened),
         }
-        PagerId(number as u32)
+        // What one said that had this number before is not of this one.
+        let pager = PagerId(number as u32);
+        self.take_text_of(Some(pager));
+        pager
     }
 
     /// Closes a file, as soon as no transfer needs it.
@@ -217,9 +221,13 @@ impl SwapStore {
         self.files.close_unused(file);
     }
 
-    /// The present size of a file, in bytes.
+    /// The present size of a file, in bytes; of a pager, the largest number.
     pub fn size_of_file(&self, file: PagerId) -> Result<u64, Errno> {
-        let found = rustix::fs::fstat(&self.files.get(file).file)?;
+        let Contents::File(file) = &self.files.get(file).file else {
+            // A pager has what it said at first.
+            return Ok(u64::MAX);
+        };
+        let found = rustix::fs::fstat(file)?;
         Ok(found.st_size as u64)
     }
 
@@ -252,7 +260,10 @@ impl SwapStore {
     ) -> Result<(), (PagerId, Errno)> {
         for (number, opened) in (0..).zip(&mut self.files.0) {
             let Some(opened) = opened else { continue };
-            let (pager, old) = (PagerId(number), &mut opened.source.file);
+            let Contents::File(old) = &mut opened.source.file else {
+                continue;
+            };
+            let pager = PagerId(number);
             let file = reopen(pager, old.as_raw_fd()).map_err(|error| (pager, error))?;
             std::mem::forget(std::mem::replace(old, file));
         }
@@ -388,7 +399,7 @@ impl Source {
         let is_partial = self.bytes.saturating_sub(offset) < PAGE_BYTES;
         match (&self.cached, direction) {
             (Some(cached), Direction::Store) if is_partial => &cached.file,
-            (Some(_) | None, _) => &self.file,
+            (Some(_) | None, _) => self.file.as_file(),
         }
     }
 }

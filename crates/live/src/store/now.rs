@@ -29,7 +29,7 @@ impl SwapStore {
         for (start, pages) in self.runs_of(first, count, is_plain) {
             let slot = SlotId(first.0 + start as u32);
             read_fully(
-                &self.file,
+                self.file.as_file(),
                 slot,
                 &mut bytes[start * PAGE..(start + pages) * PAGE],
             )?;
@@ -43,7 +43,7 @@ impl SwapStore {
             if let Some(compressed) = &mut self.compressed
                 && let Some(found) = compressed.find(SlotId(slot))
             {
-                let read = |home, block: &mut [u8]| read_fully(&self.file, home, block);
+                let read = |home, block: &mut [u8]| read_fully(self.file.as_file(), home, block);
                 compressed.copy_out(found, *sum, page, read)?;
             } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
                 return Err(Cause::Differs);
@@ -64,7 +64,7 @@ impl SwapStore {
         let left = source.bytes.saturating_sub(offset_of(slot));
         let bytes = into.first_pages(count);
         let due = left.min(bytes.len() as u64) as usize;
-        read_until(&source.file, slot, bytes, due)?;
+        read_until(source.file.as_file(), slot, bytes, due)?;
         bytes[due..].fill(0);
         Ok(())
     }

@@ -396,7 +396,7 @@ fn a_file_that_ends_too_soon_is_told() {
             swapping.transfer(Direction::Store, 0, &frames(0..4)),
             Outcome::Done
         );
-        rustix::fs::ftruncate(&swapping.store.file, 2 * PAGE_BYTES).unwrap();
+        rustix::fs::ftruncate(swapping.store.file.as_file(), 2 * PAGE_BYTES).unwrap();
         assert_eq!(
             swapping.transfer(Direction::Fetch, 0, &frames(0..4)),
             Outcome::Failed
@@ -437,7 +437,7 @@ fn a_forked_child_goes_on_with_copies_of_everything() {
         );
         (0..4).for_each(|frame| swapping.world.machine.zero(FrameId(frame)));
         swapping.world.enter(5, 5);
-        let file = swapping.store.file.try_clone().unwrap();
+        let file = swapping.store.file.as_file().try_clone().unwrap();
         let child = &mut swapping;
         assert!(is_so_in_child(move || {
             let features = Features::THREAD_ID.and(Features::CHANGES);

@@ -2,6 +2,7 @@
 
 mod child;
 mod files;
+mod pagers;
 mod regions;
 mod rights;
 mod written;

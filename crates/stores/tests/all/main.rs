@@ -1,0 +1,8 @@
+//! Stores from outside: against a real server of Redis, and servers of HTTP in the test.
+
+mod http;
+mod proxy;
+mod redis;
+mod server;
+mod swap;
+mod tls;

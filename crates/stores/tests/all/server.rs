@@ -1,0 +1,114 @@
+//! A real server of Redis, in a folder of its own, that can be killed and started again.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tidemark_testing::skip;
+
+/// The longest wait for it to answer, or to end.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The server.
+pub struct Server {
+    child: Option<Child>,
+    folder: PathBuf,
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts one whose writes outlive it, unless there is none.
+    pub fn start() -> Option<Server> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let folder = Path::new("/var/tmp").join(format!("tidemark-redis-{process}-{number}"));
+        if Command::new("redis-server")
+            .arg("--version")
+            .output()
+            .is_err()
+        {
+            skip("redis-server is not there");
+            return None;
+        }
+        std::fs::create_dir(&folder).unwrap();
+        let mut server = Server {
+            child: None,
+            folder,
+            port: unused_port(number),
+        };
+        server.revive();
+        Some(server)
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Starts it again, with what was written before.
+    pub fn revive(&mut self) {
+        let mut command = Command::new("redis-server");
+        command
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
+            // What was answered has been handed to the kernel before.
+            .args(["--appendonly", "yes", "--appendfsync", "no", "--save", ""])
+            .arg("--dir")
+            .arg(&self.folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let end = Instant::now() + LIMIT;
+        while self.try_ask::<String>(&["PING"]).is_err() {
+            assert_eq!(child.try_wait().unwrap(), None, "the server ends");
+            assert!(Instant::now() < end, "the server does not start");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.child = Some(child);
+    }
+
+    /// Removes what it would know when it is started again.
+    pub fn forget(&self) {
+        std::fs::remove_dir_all(&self.folder).unwrap();
+        std::fs::create_dir(&self.folder).unwrap();
+    }
+
+    pub fn url(&self, name: &str) -> String {
+        format!("redis://127.0.0.1:{}/0/{name}", self.port)
+    }
+
+    /// The answer to a command of numbers and words.
+    pub fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_ask(words).unwrap()
+    }
+
+    fn try_ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
+        let client = redis::Client::open(format!("redis://127.0.0.1:{}", self.port))?;
+        let mut connection = client.get_connection()?;
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query(&mut connection)
+    }
+}
+
+/// A port on which nothing listens, and that the kernel gives to no connection by itself: one to
+/// it would be one to itself.
+fn unused_port(number: u32) -> u16 {
+    let first = std::process::id() * 31 + number * 7;
+    let ports = (first..first + 1000).map(|port| 20_000 + (port % 12_000) as u16);
+    let mut unused = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    unused.next().unwrap()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.is_some() {
+            self.kill();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
