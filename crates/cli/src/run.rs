@@ -56,6 +56,9 @@ pub struct Arguments {
     /// [default: 8 times the memory and at least 4G, if the disk has room]
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<String>,
+    /// Write pages to the swap file as they are, and not encrypted by a key that ends with the run
+    #[arg(long)]
+    swap_plain: bool,
     /// The store of evicted pages: compressed memory inside the budget, the swap file, or both
     /// [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND")]

@@ -46,6 +46,8 @@ pub const MODE_THREAD: &str = "thread";
 pub const MODE_IN_THREAD: &str = "in-thread";
 /// The [store](Store) of pages that leave, by name. Without it: the swap file.
 pub const STORE: &str = "TIDEMARK_STORE";
+/// If set, what is written to the swap file is not encrypted.
+pub const PLAIN_SWAP: &str = "TIDEMARK_PLAIN_SWAP";
 /// The pattern of the paths of mapped files that are managed ([`glob`](crate::glob)): empty for all
 /// files. Absent: none.
 pub const FILES: &str = "TIDEMARK_FILES";

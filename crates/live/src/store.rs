@@ -11,6 +11,7 @@
 //! 3. At most [`UNDER_WAY_MAX`] parts are under way, so that completions always find room.
 
 mod carrier;
+mod cipher;
 pub mod compressed;
 pub mod faults;
 pub mod file;
@@ -22,7 +23,7 @@ mod segments;
 mod tests;
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use tidemark_core::compressed::log::{Found, Room, SegmentId};
@@ -33,6 +34,7 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 
 use self::carrier::{Carrier, Left};
+use self::cipher::Encryption;
 use self::compressed::{Compressed, Put, Waiter};
 use self::faults::{FaultPlan, Injected};
 use self::files::Files;
@@ -40,7 +42,7 @@ use self::pagers::{Calls, Contents};
 use crate::machine::{LiveMachine, ZERO_SUM};
 use crate::sys::memory::Table;
 use crate::sys::pool::TRANSFER_MAX;
-use crate::sys::ring::{Buffers, Completion, Wait, Watch};
+use crate::sys::ring::{Completion, Wait, Watch};
 use crate::sys::{Errno, PAGE, socket};
 
 /// The number of parts under way at one time.
@@ -160,6 +162,8 @@ pub struct SwapStore {
     calls: Calls,
     /// Compressed memory, if pages are stored there first.
     compressed: Option<Compressed>,
+    /// The cipher of what is written to the swap file, if it is encrypted.
+    encryption: Option<Encryption>,
     /// Segments can't be written: what does not fit in memory goes its own way.
     is_segment_refused: bool,
 }
@@ -231,6 +235,7 @@ impl SwapStore {
             files: Files::default(),
             calls: Calls::default(),
             compressed: None,
+            encryption: None,
             is_segment_refused: false,
         })
     }
@@ -582,70 +587,9 @@ impl SwapStore {
         self.queue_of(part).push_back(part);
     }
 
-    /// Hands a part to what carries it. False if the kernel takes nothing for now.
-    fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<bool, Errno> {
-        let transfer = &self.transfers[part.transfer as usize];
-        let (direction, tag) = (transfer.direction, part.tag());
-        let offset = offset_of(self.home_of(transfer, part.start));
-        let (start, pages) = (part.start as usize, part.pages as usize);
-        let compressed = self.compressed.as_ref();
-        let buffers = match transfer.work {
-            Work::Pages => Buffers::of_frames(machine.pool(), &transfer.frames[part.range()]),
-            Work::File(_) => self.buffers_of_file(transfer, part, machine),
-            Work::Segment(_, room) => {
-                let compressed = compressed.expect("it has segments");
-                compressed.buffers(room, start, pages)
-            }
-            Work::Single(_, _, place) => {
-                let compressed = compressed.expect("the page is compressed");
-                compressed.single_buffers(place, start, pages)
-            }
-        };
-        let file = transfer.work.file();
-        if direction == Direction::Store && self.faults.cuts_next_write() {
-            self.cut_short((file, offset), &buffers);
-        }
-        self.carry(direction, (file, offset), &buffers, tag)
-    }
-
-    /// Hands a transfer to what carries it, likewise.
-    fn carry(
-        &mut self,
-        direction: Direction,
-        (file, offset): (Option<PagerId>, u64),
-        buffers: &Buffers,
-        tag: u64,
-    ) -> Result<bool, Errno> {
-        let file = match file {
-            Some(file) => self.files.get(file).fitting(direction, offset),
-            None => self.file.as_file(),
-        };
-        match &mut self.carrier {
-            Carrier::Ring(ring) => {
-                while !ring.push(direction, file.as_fd(), offset, buffers, tag) {
-                    if !ring.submit()? {
-                        return Ok(false);
-                    }
-                }
-            }
-            Carrier::Workers(workers) => {
-                workers.push(direction, file.as_raw_fd(), offset, buffers, tag);
-            }
-            Carrier::AtOnce(carrier) => {
-                carrier.push(direction, file.as_raw_fd(), offset, buffers, tag);
-            }
-            Carrier::Absent => unreachable!("made before the first part is sent"),
-        }
-        self.under_way += 1;
-        match direction {
-            Direction::Fetch => self.tally.read_calls += 1,
-            Direction::Store => self.tally.write_calls += 1,
-        }
-        Ok(true)
-    }
-
     fn handle_completion(&mut self, completion: Completion, machine: &mut LiveMachine) {
         let part = Part::from_tag(completion.tag);
+        self.release_sealed(part);
         let home = self.home_of(&self.transfers[part.transfer as usize], part.start);
         let transfer = &mut self.transfers[part.transfer as usize];
         let mut result = completion.result;
@@ -669,8 +613,8 @@ impl SwapStore {
         let direction = transfer.direction;
         let due = self.files.bytes_due(transfer.work, home, part.pages);
         match result {
-            Ok(bytes) if bytes >= due => self.note_moved(part),
-            Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8),
+            Ok(bytes) if bytes >= due => self.note_moved(part, machine),
+            Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8, machine),
             Err(error) if self.is_tried_again(part, error) => self.put_off(part),
             // What is wrong shows when the rest is tried.
             Ok(1..) if direction == Direction::Store && part.tries < TRIES_MAX => {
@@ -689,7 +633,8 @@ impl SwapStore {
         self.transfers[part.transfer as usize].failure = Some(failure);
     }
 
-    fn note_moved(&mut self, part: Part) {
+    fn note_moved(&mut self, part: Part, machine: &mut LiveMachine) {
+        self.open(part, machine);
         match self.transfers[part.transfer as usize].direction {
             Direction::Fetch => self.tally.read += u64::from(part.pages),
             Direction::Store => self.tally.written += u64::from(part.pages),
@@ -697,11 +642,12 @@ impl SwapStore {
     }
 
     /// Queues what is left of a part of which only the first pages were moved.
-    fn go_on(&mut self, part: Part, moved: u8) {
-        self.note_moved(Part {
+    fn go_on(&mut self, part: Part, moved: u8, machine: &mut LiveMachine) {
+        let first = Part {
             pages: moved,
             ..part
-        });
+        };
+        self.note_moved(first, machine);
         let (start, pages) = (part.start + moved, part.pages - moved);
         self.queue(part.transfer, start as usize, pages as usize);
     }

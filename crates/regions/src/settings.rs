@@ -22,6 +22,7 @@ pub struct Builder {
     pub(crate) swap_bytes: u64,
     pub(crate) store: Option<Arc<dyn Pager>>,
     pub(crate) patience: Duration,
+    pub(crate) is_encrypted: Option<bool>,
     pub(crate) faults: FaultPlan,
     pub(crate) serves_instructions_only: bool,
 }
@@ -35,6 +36,7 @@ impl Builder {
             swap_bytes: SWAP_BYTES,
             store: None,
             patience: PATIENCE,
+            is_encrypted: None,
             faults: FaultPlan::default(),
             serves_instructions_only: false,
         }
@@ -63,6 +65,14 @@ impl Builder {
     /// Sets the size of the swap file, in bytes.
     pub fn swap_size(mut self, bytes: u64) -> Builder {
         self.swap_bytes = bytes;
+        self
+    }
+
+    /// Encrypts what goes to the swap file or the store, or does not. If this is not called, a
+    /// [store](Self::store) gets encrypted pages, and a swap file pages as they are. The key is
+    /// made at the start, lies in this process's memory, and ends with the engine.
+    pub fn encrypt(mut self, is_wanted: bool) -> Builder {
+        self.is_encrypted = Some(is_wanted);
         self
     }
 

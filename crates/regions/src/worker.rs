@@ -81,7 +81,11 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let spare = u64::from(config.reserve + config.free_high);
     let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
     let space = vm.create_space();
-    let store = SwapStore::new(swap, slots, Means::Best, settings.faults);
+    let is_encrypted = settings.is_encrypted.unwrap_or(settings.store.is_some());
+    let mut store = SwapStore::new(swap, slots, Means::Best, settings.faults);
+    if is_encrypted {
+        store = store.and_then(SwapStore::encrypt);
+    }
     let mut store = store.map_err(call("starting the swap store"))?;
     store.set_patience(settings.patience);
     let worker = Worker {

@@ -129,6 +129,7 @@ impl Management {
             .env_remove(control::POLICY_FILE)
             .env_remove(control::LOCKS)
             .env_remove(control::FILES)
+            .env_remove(control::PLAIN_SWAP)
             .envs(self.environment)
             .env(control::CONTROL, socket)
             .env("LD_PRELOAD", libraries);

@@ -170,6 +170,7 @@ fn variables(
     let switches = [
         (arguments.in_step, control::IN_STEP),
         (arguments.locks, control::LOCKS),
+        (arguments.swap_plain, control::PLAIN_SWAP),
     ];
     let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
     variables.extend(asked.map(|&(_, name)| (name, "1".into())));
@@ -196,6 +197,7 @@ fn plan_swap(
     let options = [
         (arguments.swap.is_some(), "--swap"),
         (arguments.swap_size.is_some(), "--swap-size"),
+        (arguments.swap_plain, "--swap-plain"),
     ];
     if let Some((_, option)) = options.iter().find(|(is_given, _)| *is_given) {
         refuse!(

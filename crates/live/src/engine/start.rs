@@ -58,6 +58,8 @@ pub struct Setup {
     pub store: Store,
     /// The pattern of the paths of mapped files that are managed, if any are.
     pub files: Option<Glob>,
+    /// True if what is written to the swap file is not encrypted.
+    pub is_swap_plain: bool,
     /// True if the user has given that pattern.
     pub is_file_named: bool,
     /// Faults to inject into the store.
@@ -143,6 +145,7 @@ impl Setup {
             store,
             // System calls that are handed such memory would fail.
             files: files.filter(|_| !is_in_thread),
+            is_swap_plain: std::env::var_os(control::PLAIN_SWAP).is_some(),
             is_file_named,
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
@@ -211,6 +214,9 @@ impl Setup {
         let mut store = SwapStore::new(swap, slots, self.means(), self.faults.clone());
         if self.store.is_compressed() {
             store = store.and_then(|store| store.compress(frames, self.store.has_file()));
+        }
+        if !self.is_swap_plain {
+            store = store.and_then(SwapStore::encrypt);
         }
         store.map_err(call("starting the swap store"))
     }

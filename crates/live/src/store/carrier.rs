@@ -1,12 +1,15 @@
 //! The carrier of the bytes of transfers.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Instant;
 
 use tidemark_core::id::PagerId;
 use tidemark_core::pager::Direction;
 
-use super::{Means, Part, SwapStore, TRIES_MAX, TRY_PAUSE, UNDER_WAY_MAX, WORKERS};
+use super::{
+    Means, Part, SwapStore, TRIES_MAX, TRY_PAUSE, UNDER_WAY_MAX, WORKERS, Work, offset_of,
+};
+use crate::machine::LiveMachine;
 use crate::sys::ring::{Buffers, Completion, Ring};
 use crate::sys::workers::{AtOnce, Workers};
 use crate::sys::{Errno, PAGE};
@@ -116,6 +119,74 @@ impl SwapStore {
     /// The time at which the next part is due that was refused for now.
     pub fn next_try(&self) -> Option<Instant> {
         self.refused.iter().map(|(_, due)| *due).min()
+    }
+
+    /// Hands a part to what carries it. False if the kernel takes nothing for now.
+    pub(super) fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<bool, Errno> {
+        let sealed = self.seal(part, machine)?;
+        let transfer = &self.transfers[part.transfer as usize];
+        let (direction, tag) = (transfer.direction, part.tag());
+        let offset = offset_of(self.home_of(transfer, part.start));
+        let (start, pages) = (part.start as usize, part.pages as usize);
+        let compressed = self.compressed.as_ref();
+        let plain = || match transfer.work {
+            Work::Pages => Buffers::of_frames(machine.pool(), &transfer.frames[part.range()]),
+            Work::File(_) => self.buffers_of_file(transfer, part, machine),
+            Work::Segment(_, room) => {
+                let compressed = compressed.expect("it has segments");
+                compressed.buffers(room, start, pages)
+            }
+            Work::Single(_, _, place) => {
+                let compressed = compressed.expect("the page is compressed");
+                compressed.single_buffers(place, start, pages)
+            }
+        };
+        let buffers = sealed.unwrap_or_else(plain);
+        let file = transfer.work.file();
+        if direction == Direction::Store && self.faults.cuts_next_write() {
+            self.cut_short((file, offset), &buffers);
+        }
+        let is_sent = self.carry(direction, (file, offset), &buffers, tag)?;
+        if !is_sent {
+            self.release_sealed(part);
+        }
+        Ok(is_sent)
+    }
+
+    /// Hands a transfer to what carries it, likewise.
+    fn carry(
+        &mut self,
+        direction: Direction,
+        (file, offset): (Option<PagerId>, u64),
+        buffers: &Buffers,
+        tag: u64,
+    ) -> Result<bool, Errno> {
+        let file = match file {
+            Some(file) => self.files.get(file).fitting(direction, offset),
+            None => self.file.as_file(),
+        };
+        match &mut self.carrier {
+            Carrier::Ring(ring) => {
+                while !ring.push(direction, file.as_fd(), offset, buffers, tag) {
+                    if !ring.submit()? {
+                        return Ok(false);
+                    }
+                }
+            }
+            Carrier::Workers(workers) => {
+                workers.push(direction, file.as_raw_fd(), offset, buffers, tag);
+            }
+            Carrier::AtOnce(carrier) => {
+                carrier.push(direction, file.as_raw_fd(), offset, buffers, tag);
+            }
+            Carrier::Absent => unreachable!("made before the first part is sent"),
+        }
+        self.under_way += 1;
+        match direction {
+            Direction::Fetch => self.tally.read_calls += 1,
+            Direction::Store => self.tally.write_calls += 1,
+        }
+        Ok(true)
     }
 
     /// The next part to be sent on its way. Writes may be left to others.

@@ -281,6 +281,22 @@ impl Compressed {
         Buffers::of_mapping(&self.area.mapping, at, pages * PAGE)
     }
 
+    /// A block of a segment in memory.
+    pub(super) fn block(&self, room: Room, block: usize) -> &[u8] {
+        let at = room.0 as usize * SEGMENT + block * PAGE;
+        self.area.mapping.part(at, PAGE)
+    }
+
+    /// The same, to write.
+    pub(super) fn block_mut(&mut self, room: Room, block: usize) -> &mut [u8] {
+        self.area.part_mut(room, (block * PAGE) as u32, PAGE)
+    }
+
+    /// A block of what was read for a single page, to write.
+    pub(super) fn single_block_mut(&mut self, place: u8, block: usize) -> &mut [u8] {
+        self.singles.part_mut(single(place) + block * PAGE, PAGE)
+    }
+
     /// The memory of a part of what is read for a single page.
     pub(super) fn single_buffers(&self, place: u8, start: usize, pages: usize) -> Buffers {
         Buffers::of_mapping(&self.singles, single(place) + start * PAGE, pages * PAGE)

@@ -4,7 +4,8 @@ use std::os::fd::OwnedFd;
 
 use tidemark_core::id::{PagerId, SlotId};
 
-use super::{Cause, SwapStore, offset_of};
+use super::cipher::Encryption;
+use super::{Cause, SwapStore, Work, offset_of};
 use crate::machine::ZERO_SUM;
 use crate::sys::memory::Mapping;
 use crate::sys::{Errno, PAGE};
@@ -28,11 +29,13 @@ impl SwapStore {
         let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
         for (start, pages) in self.runs_of(first, count, is_plain) {
             let slot = SlotId(first.0 + start as u32);
-            read_fully(
-                self.file.as_file(),
-                slot,
-                &mut bytes[start * PAGE..(start + pages) * PAGE],
-            )?;
+            let bytes = &mut bytes[start * PAGE..(start + pages) * PAGE];
+            read_fully(self.file.as_file(), slot, bytes)?;
+            if let Some(cipher) = self.cipher_of(Work::Pages) {
+                let slots = u64::from(slot.0)..;
+                let pages = slots.zip(bytes.chunks_mut(PAGE));
+                pages.for_each(|(slot, page)| cipher.open(slot, page));
+            }
         }
         let sums = &self.sums[first.0 as usize..first.0 as usize + count];
         for ((page, sum), slot) in bytes.chunks_mut(PAGE).zip(sums).zip(first.0..) {
@@ -43,7 +46,14 @@ impl SwapStore {
             if let Some(compressed) = &mut self.compressed
                 && let Some(found) = compressed.find(SlotId(slot))
             {
-                let read = |home, block: &mut [u8]| read_fully(self.file.as_file(), home, block);
+                let cipher = self.encryption.as_ref().map(Encryption::cipher);
+                let read = |home: SlotId, block: &mut [u8]| {
+                    read_fully(self.file.as_file(), home, block)?;
+                    if let Some(cipher) = cipher {
+                        cipher.open(home.0.into(), block);
+                    }
+                    Ok::<(), Cause>(())
+                };
                 compressed.copy_out(found, *sum, page, read)?;
             } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
                 return Err(Cause::Differs);

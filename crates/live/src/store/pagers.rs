@@ -252,8 +252,13 @@ impl SwapStore {
             let mut bytes = vec![0; due];
             if direction == Direction::Store {
                 let frames = &transfer.frames[part.range()];
-                for (bytes, frame) in bytes.chunks_mut(PAGE).zip(frames) {
+                for ((bytes, frame), slot) in
+                    bytes.chunks_mut(PAGE).zip(frames).zip(u64::from(home.0)..)
+                {
                     bytes.copy_from_slice(&machine.pool().bytes_of(*frame)[..bytes.len()]);
+                    if let Some(cipher) = self.cipher_of(transfer.work) {
+                        cipher.seal(slot, bytes);
+                    }
                 }
             }
             match direction {

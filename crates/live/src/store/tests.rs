@@ -1,6 +1,7 @@
 //! The store against a real file, by io_uring and by threads.
 
 use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use tidemark_core::backing::{LocalSlots, Slots};
@@ -19,14 +20,14 @@ use crate::sys::uffd::Features;
 const SLOTS: u32 = 256;
 
 /// A world with a store, all of whose frames hold a page of their own number plus one.
-struct Swapping {
-    world: World,
-    store: SwapStore,
+pub(super) struct Swapping {
+    pub(super) world: World,
+    pub(super) store: SwapStore,
     next: u64,
 }
 
 impl Swapping {
-    fn new(frames: u32, means: Means, faults: &str) -> Option<Swapping> {
+    pub(super) fn new(frames: u32, means: Means, faults: &str) -> Option<Swapping> {
         Swapping::with_turn(frames, means, faults, Turn::shared())
     }
 
@@ -36,7 +37,7 @@ impl Swapping {
         let file = file::create(&directory, u64::from(SLOTS) * PAGE_BYTES).unwrap();
         let plan = FaultPlan::parse(faults).unwrap();
         let store = match SwapStore::new(file.fd, SLOTS, means, plan) {
-            Ok(store) => store,
+            Ok(store) => store.encrypt().unwrap(),
             Err(error) => {
                 skip(&format!("io_uring: {error}"));
                 return None;
@@ -85,7 +86,12 @@ impl Swapping {
     }
 
     /// Does one transfer and waits for its reply.
-    fn transfer(&mut self, direction: Direction, first: u32, frames: &[FrameId]) -> Outcome {
+    pub(super) fn transfer(
+        &mut self,
+        direction: Direction,
+        first: u32,
+        frames: &[FrameId],
+    ) -> Outcome {
         let ticket = self.start(direction, first, frames);
         let replies = self.collect(1);
         assert_eq!(replies[0].ticket, ticket);
@@ -121,7 +127,7 @@ impl Swapping {
         replies
     }
 
-    fn byte(&self, frame: FrameId) -> u8 {
+    pub(super) fn byte(&self, frame: FrameId) -> u8 {
         let mut page = [0; PAGE];
         self.world.machine.pool().read(frame, &mut page);
         assert!(page.iter().step_by(64).all(|byte| *byte == page[0]));
