@@ -340,6 +340,8 @@ fn swap_that_can_not_be() {
     expect_run_refused(&with(&["--swap-size", "4K"]), &["needs at least 1 MiB"]);
     let without_file = ["--memory", "64M", "--store", "compressed", "--swap", "/tmp"];
     expect_run_refused(&without_file, &["`--swap`: there is no swap file"]);
+    let without_file = ["--memory", "64M", "--store", "compressed", "--swap-plain"];
+    expect_run_refused(&without_file, &["`--swap-plain`: there is no swap file"]);
     if std::path::Path::new("/dev/shm").is_dir() {
         expect_run_refused(&with(&["--swap", "/dev/shm"]), &["/dev/shm", "tmpfs"]);
     }

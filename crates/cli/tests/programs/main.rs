@@ -43,5 +43,6 @@ mod sort;
 mod spaces;
 mod sqlite;
 mod stress;
+mod swapped;
 mod trial;
 mod unmanaged;

@@ -163,8 +163,12 @@ struct Setting {
 impl Setting {
     fn new(pages: usize, features: Features) -> Result<Setting, Failure> {
         let uffd = Uffd::open(features)?;
-        let area = Mapping::anonymous(pages * PAGE)?;
+        let mut area = Mapping::anonymous(pages * PAGE)?;
         let mut pool = Pool::new(pages as u32)?;
+        // A page that is shared since a fork of another thread can't be moved, and the thread that
+        // waits for it would wait for ever.
+        area.hide_from_children()?;
+        pool.hide_from_children()?;
         for frame in 0..pages as u32 {
             pool.clear(FrameId(frame));
         }
