@@ -50,16 +50,16 @@ pub use here::{FaultOutcome, Lock, Token};
 pub use place::AWAKE_NS;
 pub use sampling::{Kept, Windows};
 pub use start::Setup;
-pub use step::MAPPED_BYTES_LEAST;
-pub use trouble::{Trouble, say};
 pub use turn::{Wakers, Woken, sleep};
+
+pub use crate::parts::mode::{MAPPED_BYTES_LEAST, Mode};
+pub use crate::parts::trouble::{Trouble, say};
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
-use rustix::time::ClockId;
-use tidemark_core::id::{SpaceId, VirtPage};
+use tidemark_core::id::SpaceId;
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 use tidemark_tasks::TaskMemory;
@@ -71,7 +71,6 @@ use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
 use crate::store::SwapStore;
-use crate::sys::PAGE;
 use crate::sys::uffd::Messages;
 
 use self::adopt::Adoption;
@@ -165,32 +164,11 @@ impl Engine {
     /// Returns true if this engine must have its hand before it is needed: where another thread
     /// than its own may need it, and where it must not matter when it comes.
     pub fn needs_hand_at_once(&self) -> bool {
-        self.setup.is_in_thread || self.setup.is_in_step
+        self.setup.mode.needs_hand_at_once()
     }
 
     /// The shared memory of the run.
     pub fn shared(&self) -> &Shared {
         &self.shared
     }
-}
-
-fn page_of(address: usize) -> VirtPage {
-    VirtPage((address / PAGE) as u64)
-}
-
-fn address_of(at: VirtPage) -> usize {
-    at.0 as usize * PAGE
-}
-
-fn pages_in(start: usize, end: usize) -> u64 {
-    ((end - start) / PAGE) as u64
-}
-
-fn now() -> Time {
-    Time(time_ns(ClockId::Monotonic))
-}
-
-fn time_ns(clock: ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

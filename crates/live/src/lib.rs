@@ -75,6 +75,7 @@ pub mod machine;
 mod mapped;
 pub mod meters;
 pub mod park;
+mod parts;
 pub mod ranges;
 pub mod reference_log;
 pub mod requests;

@@ -204,7 +204,7 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     let call = |what| move |error| Trouble::Call { what, error };
     let engine = StackSlot::new().map_err(call("making the engine's stack"))?;
     let hand = StackSlot::new().map_err(call("making a helper's stack"))?;
-    let is_in_thread = setup.is_in_thread;
+    let is_in_thread = setup.mode.serves_on_program_threads();
     if setup.files.is_some() {
         hooks::files::note_wanted();
     }

@@ -3,7 +3,10 @@
 use tidemark_core::id::{PAGE_BYTES, VirtPage};
 use tidemark_core::time::Time;
 
-use super::{Engine, page_of, say};
+use super::Engine;
+use crate::parts::trouble::say;
+use crate::parts::units;
+use crate::parts::units::{address_of, page_of};
 use crate::ranges::Ranges;
 use crate::requests::{Requests, Taken};
 use crate::shared::Counter;
@@ -195,9 +198,9 @@ impl Engine {
         self.adoption.size_pages = sizes.space_pages;
         if has_changed || self.now >= self.adoption.next_full {
             self.adoption.next_full = self.now.after_ns(FULL_SCAN_NS);
-            let began = super::now();
+            let began = units::now();
             self.scan();
-            self.adoption.scan_ns = super::now().since_ns(began);
+            self.adoption.scan_ns = units::now().since_ns(began);
         }
         self.charge_beside(sizes.anonymous_pages);
         let pause = if has_changed {
@@ -208,9 +211,9 @@ impl Engine {
         self.adoption.pause_ns = pause.min(SCAN_NS_MOST);
         self.adoption.next_look = self.now.after_ns(self.adoption.pause_ns);
         if self.now >= self.adoption.next_measure {
-            let began = super::now();
+            let began = units::now();
             self.measure_unmanaged();
-            let cost_ns = super::now().since_ns(began);
+            let cost_ns = units::now().since_ns(began);
             let pause_ns = MEASURE_NS.max(cost_ns * MEASURE_COSTS);
             self.adoption.next_measure = self.now.after_ns(pause_ns);
         }
@@ -377,7 +380,7 @@ impl Engine {
             self.note_found(at);
             return true;
         }
-        let address = super::address_of(at);
+        let address = address_of(at);
         if self.managed.contains(address) {
             self.adoption.add(address, address + PAGE);
             return false;

@@ -1,7 +1,7 @@
 //! Answering program threads.
 
-use super::step::MAPPED_BYTES_LEAST;
-use super::{Engine, page_of, pages_in};
+use super::Engine;
+use crate::parts::units::{page_of, pages_in};
 use crate::requests::{Ask, FileMapping, Requests, Taken};
 use crate::sys::PAGE;
 
@@ -14,15 +14,14 @@ impl Engine {
     }
 
     fn answer_ask(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
+        let mode = self.setup.mode;
         match ask {
-            Ask::Map { bytes, .. } if self.setup.is_in_step && bytes < MAPPED_BYTES_LEAST => {
-                requests.answer(taken, 0);
-            }
+            Ask::Map { bytes, .. } if !mode.manages_mapping_of(bytes) => requests.answer(taken, 0),
             Ask::Map { start, bytes } => {
                 self.take_over_new(start, start + bytes);
                 requests.answer(taken, 0);
             }
-            Ask::Look { .. } if self.setup.is_in_step => requests.answer(taken, 0),
+            Ask::Look { .. } if !mode.looks_for_memory() => requests.answer(taken, 0),
             Ask::Look { start, bytes } => {
                 self.take_over_within(start, start + bytes);
                 // It has been filled already, and the thread may fill more as soon as it goes on.

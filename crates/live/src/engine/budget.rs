@@ -31,8 +31,9 @@ use tidemark_core::compressed::division::SHRINKING_ROOM;
 use tidemark_core::time::Time;
 use tidemark_tasks::BESIDE_PART;
 
-use super::{Engine, now};
+use super::Engine;
 use crate::control;
+use crate::parts::units::now;
 use crate::shared::{Counter, ProcessIndex};
 use crate::sys::socket;
 

@@ -20,9 +20,10 @@
 
 use std::time::Duration;
 
+use super::Engine;
 use super::faults::Arrival;
-use super::{Engine, now, page_of, pages_in};
 use crate::mapped::Part;
+use crate::parts::units::{now, page_of, pages_in};
 use crate::shared::Counter;
 use crate::sys::uffd::{MESSAGES_MAX, Message, Uffd};
 

@@ -11,6 +11,7 @@ use tidemark_core::time::Time;
 
 use super::Engine;
 use crate::control;
+use crate::parts::units;
 use crate::sys::lifeline::Lifeline;
 use crate::sys::{program, tasks};
 
@@ -59,7 +60,7 @@ impl Engine {
     /// again at the latest. While the first thread is there that costs next to nothing.
     pub(super) fn see_off(&mut self) -> u64 {
         let is_cut = self.ending.leader.is_cut();
-        let now = super::now();
+        let now = units::now();
         if now < self.ending.next_look && is_cut == self.ending.was_cut {
             return self.ending.next_look.since_ns(now);
         }

@@ -6,8 +6,9 @@ use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution, Service};
 use tidemark_core::id::{VirtPage, Waiter};
 use tidemark_core::time::Time;
 
-use super::{Engine, address_of, now, page_of, pages_in};
+use super::Engine;
 use crate::machine::Probe;
+use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::shared::{Counter, Latency};
 use crate::sys::reserve;
 use crate::sys::uffd::MESSAGES_MAX;
@@ -367,7 +368,7 @@ impl Engine {
         // What the core may still believe to be there is of a mapping that is gone.
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         let rights = tidemark_core::machine::Rights::Write;
-        let mapped = match self.setup.is_in_step {
+        let mapped = match self.setup.mode.ends_work_at_each_fault() {
             true => self.vm.map_apart(self.space, at, pages, rights),
             false => self.vm.map_anonymous(self.space, at, pages, rights),
         };

@@ -20,7 +20,9 @@ use std::time::Duration;
 use tidemark_core::id::SlotId;
 use tidemark_core::vm::Contents;
 
-use super::{Engine, Trouble, address_of, now, say};
+use super::Engine;
+use crate::parts::trouble::{Trouble, say};
+use crate::parts::units::{address_of, now};
 use crate::sys::PAGE;
 use crate::sys::uffd::{Message, Messages, Progress, Stop, Uffd};
 

@@ -24,11 +24,12 @@ use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::memory::address_space::Advice;
 
+use super::Engine;
 use super::faults::Arrival;
 use super::feed::RUN_MAX;
-use super::trouble::pid;
-use super::{Engine, Trouble, address_of, page_of, pages_in, say};
 use crate::mapped::{MappedFile, Part};
+use crate::parts::trouble::{Trouble, pid, say};
+use crate::parts::units::{address_of, page_of, pages_in};
 use crate::requests::{FileMapping, SHARED, TAKEN};
 use crate::shared::Counter;
 use crate::store::Cause;

@@ -63,9 +63,11 @@ use self::loan::Loans;
 use super::budget::DIVIDING_NS_MAX;
 use super::faults::Arrival;
 use super::place::Place;
-use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
+use super::{Engine, Setup, feed};
 use crate::machine::{LiveMachine, Probe};
 use crate::meters;
+use crate::parts::trouble::Trouble;
+use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::requests::Requests;
 use crate::shared::{Loan, Offer, ProcessIndex, Shared, State};
 use crate::sys::maps::{Area, Maps};
@@ -628,7 +630,7 @@ impl Engine {
 
     /// The doorbell is this thread's from now on.
     pub(super) fn open_doorbell(setup: &Setup) -> Result<OwnedFd, Trouble> {
-        let opened = match setup.is_in_thread {
+        let opened = match setup.mode.is_rung_by_timer() {
             true => signal::timer(),
             false => signal::doorbell(),
         };

@@ -12,10 +12,11 @@ use tidemark_core::fault::{Access, Fault, Resolution, Service};
 use tidemark_core::id::Waiter;
 use tidemark_core::time::Time;
 
+use super::Engine;
 use super::faults::Arrival;
-use super::{Engine, address_of, now, page_of};
 use crate::machine::Probe;
 use crate::meters::{self, Metered};
+use crate::parts::units::{address_of, now, page_of};
 use crate::shared::{Counter, Latency};
 use crate::sys::ring::Watch;
 use crate::sys::{futex, signal};

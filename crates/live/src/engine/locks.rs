@@ -8,8 +8,9 @@
 use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
-use super::trouble::pid;
-use super::{Engine, address_of, now, page_of, pages_in, say};
+use super::Engine;
+use crate::parts::trouble::{pid, say};
+use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::sys::uffd::{Progress, Stop};
 use crate::sys::{PAGE, reserve};
 

@@ -6,7 +6,8 @@
 
 use tidemark_core::vm::Contents;
 
-use super::{Engine, now, page_of};
+use super::Engine;
+use crate::parts::units::{now, page_of};
 use crate::ranges::Ranges;
 use crate::shared::{CELLS_MAX, Cell, DrawnMap};
 use crate::sys::PAGE;

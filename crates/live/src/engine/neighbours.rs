@@ -21,10 +21,11 @@ use std::collections::VecDeque;
 use tidemark_core::id::VirtPage;
 use tidemark_core::time::Time;
 
+use super::Engine;
 use super::faults::Arrival;
 use super::sampling::STORE;
-use super::{Engine, address_of, now, page_of, pages_in};
 use crate::machine::Probe;
+use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::ranges::Ranges;
 use crate::sys::PAGE;
 use crate::sys::pagemap::RUNS_MAX;

@@ -10,11 +10,13 @@
 //!    What the program unmaps, empties or moves is taken out.
 
 use tidemark_core::driver::Driver;
-use tidemark_core::id::{PAGE_BYTES, VirtPage};
+use tidemark_core::id::VirtPage;
 use tidemark_core::time::Time;
 
-use super::trouble::{pid, say};
-use super::{Engine, address_of, page_of};
+use super::Engine;
+use crate::parts::trouble::{pid, say};
+use crate::parts::units::size;
+use crate::parts::units::{address_of, page_of};
 use crate::ranges::Ranges;
 use crate::shared::Counter;
 use crate::sys::PAGE;
@@ -252,16 +254,6 @@ impl Engine {
     }
 }
 
-/// A number of pages, in the unit that suits it.
-pub(super) fn size(pages: u64) -> String {
-    let kib = pages * PAGE_BYTES / 1024;
-    match (kib < 1024, kib % 1024) {
-        (true, _) => format!("{kib} KiB"),
-        (false, 0) => format!("{} MiB", kib / 1024),
-        (false, _) => format!("{:.1} MiB", kib as f64 / 1024.0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,13 +279,5 @@ mod tests {
         assert_eq!(outside.take_next(), Some(first));
         assert_eq!(outside.len(), 0);
         assert_eq!(outside.take_next(), None);
-    }
-
-    #[test]
-    fn sizes_have_a_unit_that_suits_them() {
-        assert_eq!(
-            [size(1), size(256), size(384), size(2560)],
-            ["4 KiB", "1 MiB", "1.5 MiB", "10 MiB"]
-        );
     }
 }

@@ -3,11 +3,11 @@
 
 use tidemark_partition::FLOOR_FRAMES;
 
+use super::Engine;
 use super::faults::Arrival;
-use super::outside::size;
-use super::trouble::{pid, say};
-use super::{Engine, now, page_of};
 use crate::park::HeldThreads;
+use crate::parts::trouble::{pid, say};
+use crate::parts::units::{now, page_of, size};
 use crate::sys::{program, thread};
 
 impl Engine {

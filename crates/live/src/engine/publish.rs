@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidemark_core::counters::{Counters, Kind, Scope};
 use tidemark_core::id::PAGE_BYTES;
 
-use super::trouble::say;
-use super::{Engine, now};
+use super::Engine;
 use crate::control;
 use crate::meters::{self, Metered};
+use crate::parts::trouble::say;
+use crate::parts::units::now;
 use crate::shared::{Counter, State};
 use crate::store::Tally;
 use crate::store::compressed::Compressed;

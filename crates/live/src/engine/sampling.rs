@@ -25,8 +25,11 @@ use tidemark_log::kind;
 pub use self::pace::{Kept, Windows};
 use self::pace::{Look, Pace};
 use self::regions::Regions;
+use super::Engine;
 use super::neighbours::Neighbours;
-use super::{Engine, Trouble, address_of, page_of, time_ns};
+use crate::parts::trouble::Trouble;
+use crate::parts::units;
+use crate::parts::units::{address_of, page_of, time_ns};
 use crate::reference_log::{LogWriter, monotonic_ns};
 use crate::sys::maps::Kind;
 use crate::sys::{memory, program, thread};
@@ -96,7 +99,7 @@ impl Sampling {
     ) -> Result<Sampling, Trouble> {
         let call = |what| move |error| Trouble::Call { what, error };
         let reader = control.try_clone().map_err(super::start::no_supervisor)?;
-        let (pid, parent) = (super::trouble::pid(), super::start::parent_pid());
+        let (pid, parent) = (crate::parts::trouble::pid(), super::start::parent_pid());
         let log =
             LogWriter::begin(file, reader, pid, parent).map_err(super::start::no_supervisor)?;
         let allowed = thread::allowed().map_err(call("asking for processors"))?;
@@ -355,7 +358,7 @@ impl Engine {
         if !sampling.leaving.is_empty() {
             return 0;
         }
-        let look_ns = sampling.neighbours.due().since_ns(super::now());
+        let look_ns = sampling.neighbours.due().since_ns(units::now());
         let is_watching = sampling.regions.as_ref().is_some_and(|it| !it.is_empty());
         if sampling.touched.is_empty() && !sampling.has_news && !is_watching {
             return look_ns;

@@ -11,11 +11,10 @@ use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
 use tidemark_tasks::TaskMemory;
 
-use super::trouble::pid;
 use super::turn::Turns;
 use super::{
-    Adoption, Changes, Ending, Engine, Freeze, Gauges, Kept, Locks, Log, Outside, Place, Sampling,
-    Traced, Trouble, Waiting, Windows, now,
+    Adoption, Changes, Ending, Engine, Freeze, Gauges, Kept, Locks, Log, Mode, Outside, Place,
+    Sampling, Traced, Waiting, Windows,
 };
 use crate::control::{self, GrantFiles, Hello, Store};
 use crate::glob::Glob;
@@ -23,6 +22,8 @@ use crate::hand::Hand;
 use crate::machine::LiveMachine;
 use crate::mapped::Mapped;
 use crate::park::HeldThreads;
+use crate::parts::trouble::{Trouble, pid};
+use crate::parts::units::now;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -50,10 +51,8 @@ pub struct Setup {
     pub swap_bytes: u64,
     /// The policy's name.
     pub policy: String,
-    /// True if faults are served by the threads that meet them.
-    pub is_in_thread: bool,
-    /// True if the program waits at each fault until all that follows from it is over.
-    pub is_in_step: bool,
+    /// The way in which faults are served.
+    pub mode: Mode,
     /// The store of pages that leave.
     pub store: Store,
     /// The pattern of the paths of mapped files that are managed, if any are.
@@ -107,17 +106,7 @@ impl Setup {
                 value: Some(policy),
             });
         }
-        let is_in_thread = match text(control::MODE).as_deref() {
-            None | Some(control::MODE_THREAD) => false,
-            Some(control::MODE_IN_THREAD) => true,
-            Some(other) => {
-                let value = Some(other.into());
-                return Err(Trouble::BadSetting {
-                    name: control::MODE,
-                    value,
-                });
-            }
-        };
+        let mode = wanted_mode()?;
         let store = text(control::STORE).unwrap_or_else(|| Store::File.name().into());
         let store = Store::find(&store).ok_or(Trouble::BadSetting {
             name: control::STORE,
@@ -138,11 +127,9 @@ impl Setup {
                 .into(),
             swap_bytes: number(control::SWAP_BYTES)?.unwrap_or(DEFAULT_SWAP_BYTES),
             policy,
-            is_in_thread,
-            is_in_step: std::env::var_os(control::IN_STEP).is_some(),
+            mode,
             store,
-            // System calls that are handed such memory would fail.
-            files: files.filter(|_| !is_in_thread),
+            files: files.filter(|_| mode.manages_files()),
             is_file_named,
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
@@ -159,13 +146,13 @@ impl Setup {
 impl Setup {
     /// The time of the first tick: at once, and in step when it is due.
     fn first_tick(&self) -> Time {
-        Time(u64::from(self.is_in_step) * STEP_TICK_NS)
+        Time(u64::from(self.mode.ends_work_at_each_fault()) * STEP_TICK_NS)
     }
 
     fn features(&self) -> Features {
         let features = Features::THREAD_ID.and(Features::CHANGES);
         let features = features.and(Features::FORKS);
-        if self.is_in_thread {
+        if self.mode.serves_on_program_threads() {
             features.and(Features::SIGBUS)
         } else {
             features
@@ -202,7 +189,7 @@ impl Setup {
         let machine = LiveMachine::with_features(frames, self.features());
         let mut machine = machine.map_err(Trouble::Machine)?;
         machine.set_hand(hand);
-        machine.keep_step_if(self.is_in_step);
+        machine.keep_step_if(self.mode.ends_work_at_each_fault());
         machine.skip_sums_if(self.store.is_compressed());
         Ok(machine)
     }
@@ -217,7 +204,7 @@ impl Setup {
 
     /// The same in a forked child, for which the C library starts no threads.
     fn means_in_child(&self) -> Means {
-        if self.is_in_thread {
+        if self.mode.serves_on_program_threads() {
             Means::SharedAlone
         } else {
             Means::Alone
@@ -225,7 +212,7 @@ impl Setup {
     }
 
     pub(super) fn means(&self) -> Means {
-        if self.is_in_thread {
+        if self.mode.serves_on_program_threads() {
             Means::Shared
         } else {
             Means::Best
@@ -342,7 +329,7 @@ impl Engine {
     /// Takes over what is present already, before the program goes on.
     pub fn take_first_look(&mut self) {
         self.now = now();
-        if !self.setup.is_in_step {
+        if self.setup.mode.looks_for_memory() {
             self.scan();
         }
         self.measure_own();
@@ -451,7 +438,8 @@ impl Engine {
         self.machine
             .reopen(self.setup.features(), inherited)
             .map_err(Trouble::Machine)?;
-        self.machine.keep_step_if(self.setup.is_in_step);
+        let is_in_step = self.setup.mode.ends_work_at_each_fault();
+        self.machine.keep_step_if(is_in_step);
         self.scanner
             .reopen()
             .map_err(call("reading the child's mappings"))?;
@@ -636,6 +624,20 @@ fn reopen_swap(parent: u32, engine: u32, number: i32) -> Result<OwnedFd, Trouble
 
 pub(super) fn parent_pid() -> u32 {
     program::parent()
+}
+
+/// The mode. In step is a setting of its own, and not for program threads that serve.
+fn wanted_mode() -> Result<Mode, Trouble> {
+    let is_in_step = std::env::var_os(control::IN_STEP).is_some();
+    match text(control::MODE).as_deref() {
+        None | Some(control::MODE_THREAD) if is_in_step => Ok(Mode::InStep),
+        None | Some(control::MODE_THREAD) => Ok(Mode::Thread),
+        Some(control::MODE_IN_THREAD) if !is_in_step => Ok(Mode::InThread),
+        Some(other) => Err(Trouble::BadSetting {
+            name: control::MODE,
+            value: Some(other.into()),
+        }),
+    }
 }
 
 /// The pattern of files to manage, and whether the user has given it.

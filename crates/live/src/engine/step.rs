@@ -7,8 +7,8 @@
 //! the same ones (`tidemark replay --in-step`), for a program of one thread.
 //!
 //! Nor may it matter when memory is found, or what the engine's start maps. Managed are mappings
-//! of at least [`MAPPED_BYTES_LEAST`] that the program asks for: the pool of `--malloc pool`, and
-//! what is as large.
+//! of a [least size](super::MAPPED_BYTES_LEAST) that the program asks for: the pool of `--malloc
+//! pool`, and what is as large.
 //!
 //! # Invariants
 //! 1. No transfer is under way when a thread goes on.
@@ -20,15 +20,14 @@ use tidemark_core::id::Ticket;
 use tidemark_core::pager::Reply;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
 
+use super::Engine;
 use super::faults::Arrival;
 use super::turn::REAPING;
-use super::{Engine, Trouble, now, page_of};
+use crate::parts::trouble::Trouble;
+use crate::parts::units::{now, page_of};
 use crate::requests::Requests;
 use crate::shared::Counter;
 
-/// Smaller mappings are left alone in step. The filter that the lab takes for traces leaves out
-/// the same ones.
-pub const MAPPED_BYTES_LEAST: usize = 4 << 20;
 /// The time that the store may take for the last request.
 const ANSWER_NS_MAX: u64 = 60_000_000_000;
 

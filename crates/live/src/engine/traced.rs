@@ -10,9 +10,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_core::time::Time;
 
+use super::Engine;
 use super::faults::Arrival;
-use super::trouble::pid;
-use super::{Engine, page_of, pages_in, say};
+use crate::parts::trouble::{pid, say};
+use crate::parts::units;
+use crate::parts::units::{page_of, pages_in};
 use crate::shared::Counter;
 use crate::sys::{PAGE, program, status};
 
@@ -47,8 +49,8 @@ pub(super) struct Traced {
 impl Engine {
     /// Looks whether there is a debugger, and what it can't see.
     pub(super) fn look_for_tracer(&mut self) {
-        let now = super::now();
-        if now < self.traced.next_look || self.setup.is_in_step {
+        let now = units::now();
+        if now < self.traced.next_look || !self.setup.mode.looks_for_memory() {
             return;
         }
         self.traced.next_look = now.after_ns(LOOK_NS);
@@ -79,7 +81,7 @@ impl Engine {
                     address,
                     is_write: false,
                     thread: 0,
-                    since: super::now(),
+                    since: units::now(),
                 });
             }
         }

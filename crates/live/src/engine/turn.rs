@@ -9,7 +9,9 @@ use tidemark_core::driver::Driver;
 use tidemark_core::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
-use super::{Engine, Log, Trouble, now, time_ns};
+use super::{Engine, Log};
+use crate::parts::trouble::Trouble;
+use crate::parts::units::{now, time_ns};
 use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
 use crate::store::LISTENED_MAX;
@@ -53,7 +55,7 @@ impl Engine {
     /// something happens: see [`sleep`].
     pub fn turn(&mut self, requests: &Requests) -> u64 {
         self.store.leave_writes(false);
-        let pause_ns = if self.setup.is_in_step {
+        let pause_ns = if self.setup.mode.ends_work_at_each_fault() {
             self.work_in_step(requests)
         } else {
             self.work(requests)
@@ -74,13 +76,12 @@ impl Engine {
     pub fn watched(&self) -> Option<Watch> {
         let is_sure = self.place.is_confining() && self.vm.faults_pending() == 1;
         let watch = is_sure.then(|| self.store.watch()).flatten();
-        watch.filter(|_| !self.setup.is_in_thread)
+        watch.filter(|_| self.setup.mode.waits_for_store())
     }
 
     /// The files or the store to sleep on.
     pub fn wakers(&mut self) -> Wakers {
-        // In in-thread mode program threads look after the store.
-        let has_store = !self.setup.is_in_thread;
+        let has_store = self.setup.mode.waits_for_store();
         let others = self.other_wakers();
         // To wait for the ring costs more than to wait for files, where nothing is under way.
         let is_still = self.store.compressed().is_some() && self.store.is_still();
@@ -108,7 +109,8 @@ impl Engine {
 
     /// The number of the timer to ring for this engine, if its doorbell is one.
     pub fn bell(&self) -> Option<RawFd> {
-        self.setup.is_in_thread.then(|| self.doorbell.as_raw_fd())
+        let is_timer = self.setup.mode.is_rung_by_timer();
+        is_timer.then(|| self.doorbell.as_raw_fd())
     }
 
     /// Takes in why a sleep ended.
@@ -171,7 +173,7 @@ impl Engine {
 
     /// Returns true if this turn is to look at more than faults.
     fn is_look_due(&self) -> bool {
-        let always = self.is_logging() || self.setup.is_in_thread;
+        let always = self.is_logging() || self.setup.mode.looks_at_all_each_turn();
         let due = self.next_tick.min(self.turns.looked.after_ns(LOOK_NS));
         let due = due.min(self.adoption.due()).min(self.outside.due());
         always || self.now >= due
@@ -270,8 +272,7 @@ impl Engine {
         }
         // What was compressed or read as zeros is over already.
         let has_sent = has_started && !self.store.is_still();
-        let is_alone = self.setup.is_in_thread || self.setup.is_in_step;
-        if has_sent && !is_alone {
+        if has_sent && self.setup.mode.listens_while_awake() {
             // Who waits awake for what is started now must hear of all else meanwhile.
             self.store.listen_to(self.other_wakers());
         }
@@ -314,9 +315,10 @@ impl Engine {
             // Or the supervisor would take what was done for the program's own doing.
             due = due.min(self.next_tick);
         }
-        if is_waited_for || self.setup.is_in_thread && !self.store.is_still() {
+        let is_left_to_others = !self.setup.mode.waits_for_store();
+        if is_waited_for || is_left_to_others && !self.store.is_still() {
             due = due.min(self.next_tick);
-            if self.setup.is_in_thread {
+            if is_left_to_others {
                 // Program threads look after the store; this is for when none faults.
                 due = due.min(now.after_ns(STORE_NS));
             }

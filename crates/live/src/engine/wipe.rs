@@ -7,7 +7,8 @@
 //! 1. `wiped` is a part of what is managed: so the kernel tells when the program has something else
 //!    there. What can't be managed when the program asks for this is not managed from then on.
 
-use super::{Engine, page_of, pages_in};
+use super::Engine;
+use crate::parts::units::{page_of, pages_in};
 
 impl Engine {
     /// Notes that a range is wiped in children from now on.
@@ -16,7 +17,7 @@ impl Engine {
         if !self.await_changes() {
             return;
         }
-        if !self.setup.is_in_step {
+        if self.setup.mode.looks_for_memory() {
             self.take_over_gaps(start, end);
             for (from, to) in self.managed.collect_gaps(start, end) {
                 self.scanner.exclude(from, to);
