@@ -36,7 +36,6 @@ mod map;
 mod neighbours;
 mod outside;
 mod parking;
-mod place;
 mod publish;
 mod sampling;
 mod start;
@@ -47,17 +46,13 @@ mod turn;
 mod wipe;
 
 pub use here::{FaultOutcome, Lock, Token};
-pub use place::AWAKE_NS;
-pub use sampling::{Kept, Windows};
-pub use start::Setup;
-pub use turn::{Wakers, Woken, sleep};
 
 pub use crate::parts::mode::{MAPPED_BYTES_LEAST, Mode};
+pub use crate::parts::place::AWAKE_NS;
+pub use crate::parts::sampling::{Kept, Windows};
+pub use crate::parts::setup::Setup;
+pub use crate::parts::sleep::{Wakers, Woken, sleep};
 pub use crate::parts::trouble::{Trouble, say};
-
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 
 use tidemark_core::id::SpaceId;
 use tidemark_core::time::Time;
@@ -67,6 +62,9 @@ use tidemark_tasks::TaskMemory;
 use crate::machine::LiveMachine;
 use crate::mapped::Mapped;
 use crate::park::HeldThreads;
+use crate::parts::line::Line;
+use crate::parts::place::Place;
+use crate::parts::telemetry::Telemetry;
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::shared::{ProcessIndex, Shared};
@@ -81,9 +79,6 @@ use self::faults::Waiting;
 use self::fork::Freeze;
 use self::locks::Locks;
 use self::outside::Outside;
-use self::place::Place;
-use self::publish::{Before, Gauges};
-use self::sampling::Sampling;
 use self::traced::Traced;
 use self::turn::Turns;
 
@@ -112,26 +107,8 @@ pub struct Engine {
     place: Place,
     ending: Ending,
     traced: Traced,
-    gauges: Gauges,
-    /// The tables of a forked child from its parent's past.
-    before: Before,
-    shared: Arc<Shared>,
-    /// The number of this process's record, for the slots, too.
-    record: Arc<AtomicU32>,
-    control: Option<OwnedFd>,
-    /// The folder of the supervisor's socket, where it can't be found by its path.
-    folder: Option<OwnedFd>,
-    doorbell: OwnedFd,
-    decisions: Option<Log>,
-    /// Present while references are recorded.
-    sampling: Option<Sampling>,
-    /// The engine's own thread.
-    own_thread: u32,
-    own_process: u32,
-    /// The number of the swap file in the engine's file table.
-    swap_file: i32,
-    /// True if the store can be read: not yet in a child that has just been forked.
-    has_store: bool,
+    telemetry: Telemetry,
+    line: Line,
     now: Time,
     next_tick: Time,
     /// In step, how much time has passed beside that of faults.
@@ -140,25 +117,17 @@ pub struct Engine {
     /// The memory that this process may use, as far as this engine has understood: see [`budget`].
     task: TaskMemory,
     asking: Asking,
-    /// The number of the map that was drawn last.
-    map_drawn: u32,
-}
-
-/// The decision log: lines that wait to be written.
-struct Log {
-    file: OwnedFd,
-    text: String,
 }
 
 impl Engine {
     /// This process's record in the shared memory.
     pub fn record(&self) -> ProcessIndex {
-        ProcessIndex(self.record.load(std::sync::atomic::Ordering::Relaxed))
+        self.line.record()
     }
 
     /// Returns true if events are logged: references, or decisions.
     pub fn is_logging(&self) -> bool {
-        self.sampling.is_some() || self.decisions.is_some()
+        self.telemetry.is_logging()
     }
 
     /// Returns true if this engine must have its hand before it is needed: where another thread
@@ -169,6 +138,6 @@ impl Engine {
 
     /// The shared memory of the run.
     pub fn shared(&self) -> &Shared {
-        &self.shared
+        self.line.shared()
     }
 }

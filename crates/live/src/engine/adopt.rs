@@ -227,14 +227,15 @@ impl Engine {
             return;
         };
         // The table of processes and of slots, which all engines map.
-        let (start, end) = self.shared.range();
+        let (start, end) = self.line.shared().range();
         let table = self.machine.pages().present_bytes(start, end).unwrap_or(0);
         let own = self.measure_own();
         let in_use = u64::from(self.in_use()) * PAGE_BYTES;
         let unmanaged = resident.saturating_sub(in_use + own + table as u64);
-        self.gauges.set(Counter::UnmanagedBytesNow, unmanaged);
-        let most = unmanaged.max(self.gauges.get(Counter::UnmanagedBytesPeak));
-        self.gauges.set(Counter::UnmanagedBytesPeak, most);
+        let (level, peak) = (Counter::UnmanagedBytesNow, Counter::UnmanagedBytesPeak);
+        self.telemetry
+            .gauges_mut()
+            .set_with_peak(level, peak, unmanaged);
         self.note_unmanaged(unmanaged);
     }
 
@@ -243,7 +244,7 @@ impl Engine {
         // What the kernel holds has a line of its own, and so has what is locked: it is taken over
         // when it is unlocked.
         let bytes = unmanaged.saturating_sub(self.outside.len() * PAGE_BYTES);
-        let budget = self.shared.frames_total() * PAGE_BYTES;
+        let budget = self.line.bytes_of_run();
         let is_little = bytes <= (budget / UNMANAGED_SHARE).max(UNMANAGED_BYTES_LEAST);
         // Pages that a fork has left, or that wait for frames, are still to be taken over.
         let is_behind = !self.adoption.unsettled.is_empty();
@@ -265,7 +266,7 @@ impl Engine {
             "{} ({}): {} MiB of its memory can't be managed, and are in use beside `--memory`: \
              stacks, executable memory, shared memory, or private pages of files",
             self.setup.name,
-            self.own_process,
+            self.line.own_process(),
             bytes >> 20
         ));
     }
@@ -277,11 +278,11 @@ impl Engine {
             return;
         }
         // A change that happened before the list was read must be applied before it is believed.
-        let events = self.gauges.get(Counter::MapEvents);
+        let events = self.telemetry.get(Counter::MapEvents);
         self.read_messages();
         // One whose message is still on its way shows in the list all the same: a range that
         // `mremap` has moved would pass for a new one, its pages for unknown ones.
-        let has_changed = self.gauges.get(Counter::MapEvents) != events;
+        let has_changed = self.telemetry.get(Counter::MapEvents) != events;
         if has_changed || self.machine.is_changing() {
             self.adoption.hasten_scan();
             return;

@@ -45,7 +45,8 @@ impl Engine {
                 requests.answer(taken, 0);
             }
             Ask::LendFolder { socket } => {
-                let is_lent = self.lend_folder(socket).is_ok();
+                let folder = self.setup.control.as_deref();
+                let is_lent = self.line.lend_folder(folder, socket).is_ok();
                 requests.answer(taken, u64::from(is_lent));
             }
             Ask::MapFile(_) | Ask::AdviseFile { .. } => self.answer_of_files(requests, taken, ask),
@@ -69,7 +70,7 @@ impl Engine {
             }
             Ask::CatchUp => {
                 self.catch_up();
-                self.flush_decisions();
+                self.telemetry.flush_decisions();
                 requests.answer(taken, 0);
             }
             Ask::Finish => {

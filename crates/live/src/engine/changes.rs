@@ -202,7 +202,7 @@ impl Engine {
             // The fork that was announced: its child has an engine.
             Message::Fork { child } if self.freeze.is_frozen() => {
                 let uffd = Uffd::take_child(child);
-                self.freeze.lend(uffd, &self.shared);
+                self.freeze.lend(uffd, self.line.shared());
             }
             Message::Fork { child } => self.feed_child(Uffd::take_child(child)),
             _ if self.freeze.is_frozen() => self.freeze.hold(message),
@@ -215,7 +215,7 @@ impl Engine {
 
     /// Applies a change.
     pub(super) fn apply(&mut self, message: Message) {
-        self.gauges.add(Counter::MapEvents, 1);
+        self.telemetry.add(Counter::MapEvents, 1);
         match message {
             Message::Unmap { start, end } => {
                 if !self.changes.pay_off(start, end) {
@@ -364,8 +364,8 @@ impl Engine {
             }
             self.mapped.put(part);
         }
-        if let Some(sampling) = &mut self.sampling {
-            sampling.neighbours.lay_down(to, &late.blank);
+        if let Some(sampling) = self.telemetry.sampling_mut() {
+            sampling.neighbours_mut().lay_down(to, &late.blank);
         }
         self.note_moved(from, to, bytes);
         self.changes.unproven.push((to, to + bytes));

@@ -5,12 +5,11 @@
 //! program's first thread when that ends or executes another program, and the engine's helper, who
 //! waits for that, tells the engine. From then on it looks until it is sure which of them it is.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use tidemark_core::time::Time;
 
 use super::Engine;
-use crate::control;
 use crate::parts::units;
 use crate::sys::lifeline::Lifeline;
 use crate::sys::{program, tasks};
@@ -89,13 +88,12 @@ impl Engine {
 
     /// Ends this process, and leaves the program, which is not in the memory that it served.
     fn leave(&mut self) -> ! {
-        self.publish_samples();
+        self.telemetry.publish_samples();
         self.publish();
-        self.flush_decisions();
-        if let Some(control) = &self.control {
-            control::leave(control.as_fd());
-        }
-        self.remove_folder_of_the_dead();
+        self.telemetry.flush_decisions();
+        self.line.leave();
+        let socket = self.setup.control.as_deref();
+        self.line.remove_folder_of_the_dead(socket);
         program::leave()
     }
 }

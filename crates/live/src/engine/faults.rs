@@ -162,7 +162,7 @@ impl Engine {
     /// Serves a fault; its thread wakes where it is wanted.
     pub(super) fn serve_near(&mut self, arrival: Arrival) {
         self.place
-            .keep_near(arrival.thread, self.now, &mut self.gauges);
+            .keep_near(arrival.thread, self.now, self.telemetry.gauges_mut());
         self.serve(arrival);
     }
 
@@ -211,7 +211,7 @@ impl Engine {
                 self.note_standing(at);
             }
             Resolution::Pending(_) => {
-                self.gauges.add(Counter::PageInFaults, 1);
+                self.telemetry.add(Counter::PageInFaults, 1);
             }
             Resolution::Invalid => {
                 self.waiting.take(waiter);
@@ -233,7 +233,7 @@ impl Engine {
         }
         match self.machine.probe(at) {
             Probe::Present => {
-                self.gauges.add(Counter::SpuriousFaults, 1);
+                self.telemetry.add(Counter::SpuriousFaults, 1);
                 self.end_wait(arrival, None);
             }
             Probe::Refilled => {
@@ -288,7 +288,7 @@ impl Engine {
                     let waited = self.end_wait(arrival, Some(Latency::PageIn));
                     // A new page that had to wait for a frame is nothing that was needed before.
                     if service == Service::Major {
-                        self.gauges.add(Counter::FetchStallNs, waited);
+                        self.telemetry.add(Counter::FetchStallNs, waited);
                     }
                     self.note_standing(fault.at);
                 }
@@ -324,11 +324,9 @@ impl Engine {
     /// Counts the wait of a fault that is over, and answers how long it was.
     pub(super) fn end_wait(&mut self, arrival: Arrival, kind: Option<Latency>) -> u64 {
         let waited = now().since_ns(arrival.since);
-        self.gauges.add(Counter::StallNs, waited);
+        self.telemetry.add(Counter::StallNs, waited);
         if let Some(kind) = kind {
-            self.shared
-                .process(self.record())
-                .record_latency(kind, waited);
+            self.line.process().record_latency(kind, waited);
         }
         waited
     }

@@ -96,12 +96,13 @@ impl Engine {
         }
         match self.replace_mapping(made, &file, &facts) {
             Ok(()) => {
-                self.gauges.add(Counter::FileMappings, 1);
+                self.telemetry.add(Counter::FileMappings, 1);
                 true
             }
             Err(passed) => {
-                self.gauges.add(Counter::FileMappingsPassed, 1);
-                self.gauges.add(Counter::FileBytesPassed, made.bytes as u64);
+                self.telemetry.add(Counter::FileMappingsPassed, 1);
+                self.telemetry
+                    .add(Counter::FileBytesPassed, made.bytes as u64);
                 self.tell_of_passed(passed, &facts);
                 false
             }
@@ -249,7 +250,7 @@ impl Engine {
         match self.machine.pages().is_present(address_of(at)) {
             Ok(true) => {
                 self.machine.wake(at);
-                self.gauges.add(Counter::SpuriousFaults, 1);
+                self.telemetry.add(Counter::SpuriousFaults, 1);
                 self.end_wait(arrival, None);
             }
             _ if self.machine.is_changing() => self.waiting.put_off(arrival),

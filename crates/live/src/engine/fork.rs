@@ -51,7 +51,7 @@
 mod kept;
 mod loan;
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -62,21 +62,19 @@ use self::kept::{Aside, Fate, Held};
 use self::loan::Loans;
 use super::budget::DIVIDING_NS_MAX;
 use super::faults::Arrival;
-use super::place::Place;
-use super::{Engine, Setup, feed};
+use super::{Engine, feed};
 use crate::machine::{LiveMachine, Probe};
 use crate::meters;
+use crate::parts::place::Place;
 use crate::parts::trouble::Trouble;
 use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::requests::Requests;
-use crate::shared::{Loan, Offer, ProcessIndex, Shared, State};
+use crate::shared::{Loan, Offer, ProcessIndex, Shared};
 use crate::sys::maps::{Area, Maps};
 use crate::sys::memory;
 use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop, Uffd};
-use crate::sys::{PAGE, program, signal, socket, thread};
+use crate::sys::{PAGE, program, socket, thread};
 
-/// The time that a fork waits for a record.
-const CLAIM_NS_MAX: u64 = 2_000_000_000;
 /// The pause between two looks whether the address space is at rest.
 const QUIET_PAUSE: Duration = Duration::from_micros(50);
 /// The time that the engine of a child's parent may take to close what it has for the child.
@@ -192,7 +190,7 @@ impl Engine {
 
     /// Changes no table from now on.
     fn begin_freeze(&mut self, child: ProcessIndex) {
-        let lender = self.record();
+        let lender = self.line.record();
         self.freeze.loans.begin(lender, child);
         self.freeze.held.clear();
         self.freeze.aside.clear();
@@ -203,7 +201,7 @@ impl Engine {
     /// has left.
     pub(super) fn rest(&mut self, thread: u32, child: ProcessIndex, requests: &Requests) {
         let program = self.machine.program().as_fd().as_raw_fd();
-        let files = [Some(program), Some(self.doorbell.as_raw_fd()), None, None];
+        let files = [Some(program), Some(self.line.doorbell()), None, None];
         let begun = now();
         while !requests.take_thaw() {
             // It may have been read before the rest began, or be refused for now.
@@ -214,7 +212,7 @@ impl Engine {
             // A sleep that fails for any reason is a short one.
             let ready = socket::wait_readable_raw(files, pause_ns).unwrap_or(0);
             if ready & 2 != 0 {
-                signal::take_rings(&self.doorbell);
+                self.line.take_rings();
             }
             if ready & 1 != 0 && self.has_room() {
                 self.read_messages();
@@ -244,15 +242,15 @@ impl Engine {
             });
             tidemark_core::machine::Machine::settle(&mut self.machine);
             // What was touched before the fork stands before what the child touches.
-            self.publish_samples();
+            self.telemetry.publish_samples();
             // The child's pages count from here on: what was given up for it must not count, too.
             // It is not said again that this process has what is the child's then.
             self.publish();
-            let child = self.claim_child()?;
+            let child = self.line.claim_child()?;
             if self.split_budget(child, self.now >= late) {
                 return Some(child);
             }
-            self.shared.release(child);
+            self.line.shared().release(child);
         }
     }
 
@@ -280,37 +278,6 @@ impl Engine {
         }
     }
 
-    /// Claims a record for a child. If all are taken, waits for processes to end, for a while.
-    fn claim_child(&mut self) -> Option<ProcessIndex> {
-        let end = now().after_ns(CLAIM_NS_MAX);
-        loop {
-            if let Some(child) = self.shared.claim_child(self.record()) {
-                return Some(child);
-            }
-            if self.control.is_none() {
-                self.release_dead();
-            }
-            if now() > end {
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Without a supervisor no other process gives back what dead processes had.
-    fn release_dead(&self) {
-        let records = self.shared.processes();
-        let dead = records.filter(|(_, process)| {
-            let pid = rustix::process::Pid::from_raw(process.pid() as i32);
-            let is_running = process.state() == State::Running;
-            let alive = pid.map(rustix::process::test_kill_process);
-            is_running && alive == Some(Err(crate::sys::Errno::SRCH))
-        });
-        for (index, _) in dead {
-            self.shared.release(index);
-        }
-    }
-
     /// Serves those faults that have arrived and don't wait for the end of the rest, which has
     /// `begun` for a fork by a thread, of a child. False if there are none.
     fn serve_frozen(&mut self, (forking, child): (u32, ProcessIndex), begun: Time) -> bool {
@@ -323,7 +290,7 @@ impl Engine {
                 continue;
             }
             if is_others {
-                self.shared.process(child).note_served_at_fork();
+                self.line.shared().process(child).note_served_at_fork();
             }
             self.serve_aside(arrival.address, is_others);
             has_any = true;
@@ -334,7 +301,7 @@ impl Engine {
     /// Gives back the record of a child that did not come to be.
     pub(super) fn abandon_child(&mut self, child: u64) {
         if let Some(index) = child.checked_sub(1) {
-            self.shared.release(ProcessIndex(index as u32));
+            self.line.shared().release(ProcessIndex(index as u32));
         }
     }
 
@@ -444,7 +411,6 @@ impl Engine {
     /// path here.
     pub fn resume_in_child(&mut self, child: u64, is_at_socket: bool) -> Result<(), Trouble> {
         self.now = now();
-        let parent_engine = self.own_thread;
         let index = child.checked_sub(1).map(|index| ProcessIndex(index as u32));
         let Some(index) = index else {
             let error = crate::sys::Errno::INVAL;
@@ -453,19 +419,18 @@ impl Engine {
                 error,
             });
         };
-        self.record
-            .store(index.0, std::sync::atomic::Ordering::Relaxed);
+        self.line.take_record(index);
         self.waiting.clear();
         self.adoption.forget_holding();
-        self.open_in_child(index, parent_engine, is_at_socket)?;
+        self.open_in_child(index, is_at_socket)?;
         // The copy speaks of the parent's threads, and of where the parent's engine was.
-        self.place = Place::new(self.setup.cpu_finder, self.shared.disk_processor());
-        self.gauges = super::publish::Gauges::new();
+        self.place = Place::new(self.setup.cpu_finder, self.line.shared().disk_processor());
         meters::reset();
         self.vm.forget_read_ahead();
-        self.before = super::publish::Before::of(self);
+        self.telemetry
+            .restart_counts((&self.vm, &self.store, &self.machine));
         self.thaw();
-        if self.shared.process(index).was_served_at_fork() {
+        if self.line.shared().process(index).was_served_at_fork() {
             for (start, end) in self.managed.iter() {
                 self.adoption.add(start, end);
             }
@@ -479,7 +444,9 @@ impl Engine {
     /// Closes the userfaultfds of children that need them no longer here.
     pub(super) fn close_needless(&mut self) {
         let witness = self.machine.witness();
-        self.freeze.loans.close_needless(&self.shared, witness);
+        self.freeze
+            .loans
+            .close_needless(self.line.shared(), witness);
     }
 
     /// Takes a copy of the userfaultfd that the engine of this child's parent has for it. `None` if
@@ -495,7 +462,7 @@ impl Engine {
         if !program::is_engine() || !parents.tells_of_forks() {
             return None;
         }
-        let record = self.shared.process(record);
+        let record = self.line.shared().process(record);
         let end = now().after_ns(OFFER_NS_MAX);
         while record.offer() == Offer::Open && now() < end && !program::is_over(parent_engine) {
             std::thread::sleep(OFFER_PAUSE);
@@ -516,7 +483,7 @@ impl Engine {
     /// needs.
     pub fn come_home(&mut self) -> Result<(), Trouble> {
         // While the parent's engine has this child's open, what is missing can't be written to.
-        self.shared.process(self.record()).close_offer(None);
+        self.line.process().close_offer(None);
         let managed: Vec<(usize, usize)> = self.managed.iter().collect();
         // It may have had one before it was refused the rest. Else this fails.
         let unregister = |machine: &mut LiveMachine, start, end| {
@@ -538,13 +505,13 @@ impl Engine {
             }
         }
         set_open(&closed, false)?;
-        let process = self.shared.process(self.record());
+        let process = self.line.process();
         process
             .counter(crate::shared::Counter::ManagedRegions)
             .store(0, Relaxed);
         process.set_resident(0);
         // From here on the record is for others.
-        self.control = None;
+        self.line.give_record_up();
         Ok(())
     }
 
@@ -560,7 +527,7 @@ impl Engine {
         ) {
             (Some(frame), _) if self.machine.is_mapped(frame) => return Ok(()),
             (Some(frame), _) => self.machine.pool().address(frame),
-            (None, Some(_)) if !self.has_store => {
+            (None, Some(_)) if !self.line.has_store() => {
                 return Err(Trouble::Call {
                     what: "reaching the swap store from a forked process",
                     error: crate::sys::Errno::NOENT,
@@ -626,18 +593,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// The doorbell is this thread's from now on.
-    pub(super) fn open_doorbell(setup: &Setup) -> Result<OwnedFd, Trouble> {
-        let opened = match setup.mode.is_rung_by_timer() {
-            true => signal::timer(),
-            false => signal::doorbell(),
-        };
-        opened.map_err(|error| Trouble::Call {
-            what: "making a doorbell",
-            error,
-        })
     }
 }
 

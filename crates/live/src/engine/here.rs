@@ -55,7 +55,7 @@ impl Engine {
     fn hand_writes_over(&mut self) {
         if self.store.has_left_writes() {
             // An engine whose timer the program has closed looks without being asked.
-            let _ = signal::ring_timer(self.doorbell.as_raw_fd());
+            let _ = signal::ring_timer(self.line.doorbell());
         }
     }
 
@@ -130,7 +130,7 @@ impl Engine {
                 FaultOutcome::Touch
             }
             Resolution::Pending(_) => {
-                self.gauges.add(Counter::PageInFaults, 1);
+                self.telemetry.add(Counter::PageInFaults, 1);
                 self.conclude();
                 let is_over = self.waiting.since(waiter) != Some(since);
                 if is_over {

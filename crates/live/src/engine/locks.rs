@@ -76,7 +76,7 @@ impl Engine {
     }
 
     fn budget_of_run(&self) -> usize {
-        self.shared.frames_total() as usize * PAGE
+        self.line.bytes_of_run() as usize
     }
 
     /// The number of bytes of locked memory that are in memory.

@@ -200,8 +200,9 @@ impl Engine {
             (Counter::PinnedPages, Counter::PinnedPagesPeak, pinned),
             (Counter::OverBudgetPages, Counter::OverBudgetPagesPeak, over),
         ] {
-            self.gauges.set(level, count);
-            self.gauges.set(peak, self.gauges.get(peak).max(count));
+            self.telemetry
+                .gauges_mut()
+                .set_with_peak(level, peak, count);
         }
     }
 
@@ -212,16 +213,16 @@ impl Engine {
         }
         self.count_pinned();
         // After a fork, pages wait to be taken out of their sharing: they are back by now.
-        if self.gauges.get(Counter::OverBudgetPages) == 0 {
+        if self.telemetry.get(Counter::OverBudgetPages) == 0 {
             self.outside.word = Word::Unneeded;
             return;
         }
         self.outside.word = Word::Said;
         let (pages, over) = (
-            self.gauges.get(Counter::PinnedPagesPeak),
-            self.gauges.get(Counter::OverBudgetPagesPeak),
+            self.telemetry.get(Counter::PinnedPagesPeak),
+            self.telemetry.get(Counter::OverBudgetPagesPeak),
         );
-        let whose = match u64::from(self.task.budget()) < self.shared.frames_total() {
+        let whose = match u64::from(self.task.budget()) < self.line.shared().frames_total() {
             true => "its share of `--memory`",
             false => "`--memory`",
         };

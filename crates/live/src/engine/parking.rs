@@ -1,8 +1,6 @@
 //! Parking: taking the program out of memory and bringing back what it had, by
 //! [`TaskMemory`](tidemark_tasks::TaskMemory), and holding its [threads](crate::park).
 
-use tidemark_partition::FLOOR_FRAMES;
-
 use super::Engine;
 use super::faults::Arrival;
 use crate::park::HeldThreads;
@@ -13,7 +11,7 @@ use crate::sys::{program, thread};
 impl Engine {
     /// Parks the program, or lets it go on, as the supervisor wants it by now.
     pub(super) fn follow_parking(&mut self) {
-        let is_wanted = self.control.is_some() && self.shared.process(self.record()).is_suspended();
+        let is_wanted = self.line.has_supervisor() && self.line.process().is_suspended();
         let (now, space) = (self.now, self.space);
         match (self.task.is_parked(), is_wanted) {
             (false, true) => self.park(),
@@ -60,7 +58,7 @@ impl Engine {
     fn park(&mut self) {
         self.place.let_go(self.now);
         self.held_threads = HeldThreads::default();
-        let needed = self.shared.process(self.record()).needed();
+        let needed = self.line.process().needed();
         let (vm, machine, spaces) = (&mut self.vm, &mut self.machine, &[self.space]);
         self.task
             .handle_suspend((self.now, needed), vm, machine, spaces);
@@ -78,16 +76,9 @@ impl Engine {
     /// Without a supervisor this program would keep the least that it was left with: it takes what
     /// it had before, as far as no process has that.
     fn go_on_alone(&mut self) {
-        if self.control.is_some() {
+        let Some(frames) = self.line.go_on_alone() else {
             return;
-        }
-        self.shared.end_division();
-        let record = self.shared.process(self.record());
-        let left = record.budget().max(FLOOR_FRAMES as u32);
-        record.set_budget(left);
-        let needed = u32::try_from(record.needed()).unwrap_or(u32::MAX);
-        record.take_unassigned(1, needed.saturating_sub(left));
-        let frames = record.budget();
+        };
         say(&format!(
             "{} ({}): `tidemark run` is gone; this process was suspended, and goes on in {}",
             self.setup.name,

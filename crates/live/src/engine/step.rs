@@ -65,10 +65,11 @@ impl Engine {
         InStep(self).carry_out();
         self.end_transfers();
         self.machine.retry_deferred();
-        self.place.follow(&self.managed, self.now, &mut self.gauges);
+        self.place
+            .follow(&self.managed, self.now, self.telemetry.gauges_mut());
         self.publish();
         self.draw_map();
-        self.gauges.add(Counter::EngineNs, now().since_ns(began));
+        self.telemetry.add(Counter::EngineNs, now().since_ns(began));
         self.pause_in_step()
     }
 
@@ -87,9 +88,7 @@ impl Engine {
             self.next_tick = self.next_tick.after_ns(STEP_TICK_NS);
         }
         // Touches of the program on its way out are decided, too, until an unknown moment.
-        if let Some(log) = &mut self.decisions {
-            log.flush();
-        }
+        self.telemetry.flush_decisions();
         self.machine.wake(page_of(arrival.address));
     }
 

@@ -6,8 +6,6 @@
 //! that a thread has touched. No thread does: if the [hand](crate::hand) did, the engine would wait
 //! for it to end the sharing of pages while it waits for the engine.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use tidemark_core::time::Time;
 
 use super::Engine;
@@ -15,7 +13,6 @@ use super::faults::Arrival;
 use crate::parts::trouble::{pid, say};
 use crate::parts::units;
 use crate::parts::units::{page_of, pages_in};
-use crate::shared::Counter;
 use crate::sys::{PAGE, program, status};
 
 /// The interval at which it is looked whether there is a debugger.
@@ -92,7 +89,7 @@ impl Engine {
     }
 
     fn plan_bringing(&mut self, tracer: Option<u32>) {
-        let others = u64::from(self.task.beside()) + self.resident_in_others();
+        let others = u64::from(self.task.beside()) + self.line.resident_in_others();
         let wanted = |pages: u64| others + pages + (pages / ROOM_PART).max(ROOM_PAGES);
         let whole: u64 = self
             .managed
@@ -103,7 +100,7 @@ impl Engine {
             return;
         }
         let (known, away, runs) = self.collect_away();
-        let total = self.shared.frames_total();
+        let total = self.line.shared().frames_total();
         if wanted(whole) <= total {
             // A debugger can't see what was never touched, either, nor what lies beside it.
             self.traced.runs = self.managed.iter().collect();
@@ -148,21 +145,11 @@ impl Engine {
         (known, away, runs)
     }
 
-    /// The pages that the other processes of the run have in memory.
-    fn resident_in_others(&self) -> u64 {
-        let own = self.record();
-        let others = self.shared.processes().filter(|(index, _)| *index != own);
-        let resident = |process: &crate::shared::Process<'_>| {
-            process.counter(Counter::FramesResident).load(Relaxed)
-        };
-        others.map(|(_, process)| resident(&process)).sum()
-    }
-
     /// Says what process `tracer` can't see, and that a budget of `wanted` pages helps.
     fn say_what_helps(&self, tracer: u32, away: u64, wanted: u64) {
         let mib = |pages: u64| (pages * PAGE as u64).div_ceil(1 << 20);
         let budget = mib(wanted) + 1;
-        let helps = match wanted + 256 <= self.shared.frames_max() {
+        let helps = match wanted + 256 <= self.line.shared().frames_max() {
             true => format!("`tidemark ctl budget {budget}M` brings them in within seconds"),
             false => format!(
                 "run it with `--memory-max {budget}M`: then `tidemark ctl budget {budget}M` brings \

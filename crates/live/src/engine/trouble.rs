@@ -26,7 +26,7 @@ impl Engine {
     /// Ends the program because memory is full and nothing can leave.
     pub(super) fn end_for_store(&mut self, is_failing: bool) -> ! {
         let budget = size(self.task.budget().into());
-        let slots = size(self.shared.swap_slots().into());
+        let slots = size(self.line.shared().swap_slots().into());
         let mut why = format!("the swap store of {slots} is full; give it more room");
         if !self.setup.store.has_file() {
             why = COMPRESSED_FULL.into();
@@ -46,7 +46,7 @@ impl Engine {
     }
 
     fn end(&mut self, ending: Ending, why: &str) -> ! {
-        self.shared.process(self.record()).set_ending(ending);
+        self.line.process().set_ending(ending);
         self.publish();
         say(&format!("{} ({}) is ended: {why}", self.setup.name, pid()));
         signal::end_process()

@@ -127,6 +127,34 @@ fn show_open_error(error: OpenError, out: &mut fmt::Formatter<'_>) -> fmt::Resul
     }
 }
 
+/// The failure of an operation, whose error is still to come.
+pub fn call(what: &'static str) -> impl Fn(Errno) -> Trouble {
+    move |error| Trouble::Call { what, error }
+}
+
+/// The failure to reach the supervisor.
+pub fn no_supervisor(error: std::io::Error) -> Trouble {
+    use std::io::ErrorKind as Kind;
+    if error.kind() == Kind::OutOfMemory {
+        let error = Errno::NOMEM;
+        return call("mapping the memory of the run")(error);
+    }
+    if error.kind() == Kind::PermissionDenied {
+        return Trouble::ForeignSupervisor;
+    }
+    Trouble::NoSupervisor {
+        what: error.to_string(),
+        is_gone: matches!(
+            error.kind(),
+            Kind::NotFound
+                | Kind::ConnectionRefused
+                | Kind::ConnectionReset
+                | Kind::BrokenPipe
+                | Kind::UnexpectedEof
+        ),
+    }
+}
+
 /// Writes one line to the program's standard error as it is now.
 pub fn say(line: &str) {
     let text = format!("tidemark: {line}\n");
