@@ -26,7 +26,9 @@ impl Engine {
                 self.take_over_within(start, start + bytes);
                 // It has been filled already, and the thread may fill more as soon as it goes on.
                 requests.hold(taken);
-                self.adoption.hold(taken, start, start + bytes);
+                self.addresses
+                    .adoption_mut()
+                    .hold(taken, start, start + bytes);
             }
             Ask::Leave { start, bytes } => {
                 self.leave_alone(start, start + bytes);
@@ -41,7 +43,7 @@ impl Engine {
                 requests.answer(taken, 0);
             }
             Ask::Keep { start, bytes } => {
-                self.forget_wiped(start, start + bytes);
+                self.addresses.unwipe(start, start + bytes);
                 requests.answer(taken, 0);
             }
             Ask::LendFolder { socket } => {
@@ -111,21 +113,18 @@ impl Engine {
     /// Takes over what of a range can be managed and is not yet, of mappings of any size.
     fn take_over_within(&mut self, start: usize, end: usize) {
         if !self.await_changes() {
-            self.adoption.hasten_scan();
+            self.addresses.adoption_mut().hasten_scan();
             return;
         }
-        for (from, to) in self.scanner.collect_manageable(start, end) {
-            self.scanner.forget_refused(from, to);
+        for (from, to) in self.addresses.collect_manageable(start, end) {
             self.take_over_gaps(from, to);
         }
     }
 
     /// Takes over what of a range may be managed and is not yet.
     pub(super) fn take_over_gaps(&mut self, start: usize, end: usize) {
-        for (from, to) in self.managed.collect_gaps(start, end) {
-            for (from, to) in self.scanner.collect_free(from, to) {
-                self.take_over(from, to);
-            }
+        for (from, to) in self.addresses.collect_untaken(start, end) {
+            self.take_over(from, to);
         }
     }
 
@@ -137,22 +136,20 @@ impl Engine {
             // A scan will find it.
             return;
         }
-        self.scanner.forget(start, end);
-        if self.managed.contains(start) {
+        self.addresses.scanner_mut().forget(start, end);
+        if self.addresses.contains(start) {
             self.vm.unmap(
                 &mut self.machine,
                 self.space,
                 page_of(start),
                 pages_in(start, end),
             );
-            self.managed.remove(start, end);
+            self.addresses.remove(start, end);
             self.note_unmapped(start, end);
-            self.outside.remove(start, end);
-            self.forget_wiped(start, end);
             self.forget_neighbours(start, end);
             self.forget_files(start, end);
         }
-        for (start, end) in self.scanner.collect_free(start, end) {
+        for (start, end) in self.addresses.scanner_mut().collect_free(start, end) {
             self.take_over(start, end);
         }
     }

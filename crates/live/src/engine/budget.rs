@@ -46,13 +46,6 @@ const BESIDE_FREE: u64 = 512;
 /// The step, in frames, in which memory beside the frames counts.
 const BESIDE_STEP: u64 = 64;
 
-/// The memory beside frames, as far as it is known.
-#[derive(Default)]
-pub(super) struct Asking {
-    /// The process's memory beside its frames, in pages, as it was last measured.
-    beside_last: u64,
-}
-
 impl Engine {
     /// Takes over the budget that the supervisor has set.
     pub(super) fn follow_budget(&mut self) {
@@ -77,8 +70,7 @@ impl Engine {
         }
         let in_use = self.in_use();
         let found = anonymous_pages.saturating_sub(u64::from(in_use) + BESIDE_FREE);
-        // What is only there until it is found and becomes a frame is not there the next time.
-        let beside = found.min(std::mem::replace(&mut self.asking.beside_last, found));
+        let beside = self.addresses.adoption_mut().note_beside(found);
         let most = u64::from(self.task.budget() / BESIDE_PART);
         let beside = beside.min(most) / BESIDE_STEP * BESIDE_STEP;
         self.telemetry.set(Counter::FramesBeside, beside);
@@ -107,7 +99,7 @@ impl Engine {
     fn charged(&self) -> u32 {
         let record = self.line.process();
         let charged = record.counter(Counter::FramesResident).load(Relaxed);
-        charged as u32 + self.freeze.shared()
+        charged as u32 + self.intake.freeze().shared()
     }
 
     /// The number of pages of memory that this process has, with what counts as such.
@@ -223,7 +215,9 @@ impl Engine {
         let Some(part) = record.endow(&child, used, is_late) else {
             return false;
         };
-        self.freeze.note_shared(used.saturating_sub(part));
+        self.intake
+            .freeze_mut()
+            .note_shared(used.saturating_sub(part));
         true
     }
 

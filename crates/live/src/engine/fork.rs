@@ -32,7 +32,7 @@
 //! - **A supervisor that is slow**: the child waits for it, and for frames of others.
 //! - **Another process that touches the child's memory before there is an engine** waits, where
 //!   the kernel reports forks: the child's engine goes on with the userfaultfd that came with the
-//!   fork (`loan`).
+//!   fork (`parts/intake/freeze/loan.rs`).
 //! - **No engine in the child**: all its pages are brought back, or it is ended with a line.
 //!
 //! The kernel holds a fork until the engine has read of it. What else is read before that may have
@@ -48,9 +48,6 @@
 //!    before there are any.
 //! 3. The child's record, and its share in every slot, exist before the fork.
 
-mod kept;
-mod loan;
-
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -58,21 +55,19 @@ use std::time::Duration;
 use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
-use self::kept::{Aside, Fate, Held};
-use self::loan::Loans;
+use super::Engine;
 use super::budget::DIVIDING_NS_MAX;
-use super::faults::Arrival;
-use super::{Engine, feed};
 use crate::machine::{LiveMachine, Probe};
 use crate::meters;
+use crate::parts::intake::{Arrival, Fate};
 use crate::parts::place::Place;
 use crate::parts::trouble::Trouble;
 use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::requests::Requests;
-use crate::shared::{Loan, Offer, ProcessIndex, Shared};
+use crate::shared::{Loan, Offer, ProcessIndex};
 use crate::sys::maps::{Area, Maps};
 use crate::sys::memory;
-use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop, Uffd};
+use crate::sys::uffd::{Progress, Stop, Uffd};
 use crate::sys::{PAGE, program, socket, thread};
 
 /// The pause between two looks whether the address space is at rest.
@@ -93,79 +88,7 @@ const OTHERS_WAIT_NS: u64 = 1_000_000_000;
 /// The time that a process may take to give up the half of its frames that its child will hold.
 const HALVING_NS_MAX: u64 = 5_000_000_000;
 
-/// The state of a fork.
-pub(super) struct Freeze {
-    is_frozen: bool,
-    /// The pages that are in use beyond the part that each process had after the last fork, as far
-    /// as they have not been given up since.
-    shared: u32,
-    /// Pages that were copied to their places while frozen.
-    aside: Aside,
-    /// Changes of the address space that were read while frozen.
-    held: Held,
-    /// The userfaultfds of children.
-    loans: Loans,
-    /// Pages to read into.
-    pub(super) page: crate::sys::memory::Mapping,
-}
-
-impl Freeze {
-    pub(super) fn new() -> Result<Freeze, crate::sys::Errno> {
-        Ok(Freeze {
-            is_frozen: false,
-            shared: 0,
-            aside: Aside::new()?,
-            held: Held::new()?,
-            loans: Loans::default(),
-            page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
-        })
-    }
-
-    pub(super) fn is_frozen(&self) -> bool {
-        self.is_frozen
-    }
-
-    /// The pages that could not be given up before a fork, and are shared with the other process.
-    pub(super) fn shared(&self) -> u32 {
-        self.shared
-    }
-
-    /// Learns that this number of pages are, in a fork that could not wait any longer.
-    pub(super) fn note_shared(&mut self, pages: u32) {
-        self.shared = pages;
-    }
-
-    /// Learns how many frames are in use of those that may be.
-    pub(super) fn note_in_use(&mut self, in_use: u32, budget: u32) {
-        self.shared = self.shared.min(in_use.saturating_sub(budget));
-    }
-
-    /// Keeps a change for later.
-    pub(super) fn hold(&mut self, message: Message) {
-        self.held.push(&message);
-    }
-
-    /// Keeps the userfaultfd of the child until that has taken it.
-    pub(super) fn lend(&mut self, uffd: Uffd, shared: &Shared) {
-        self.loans.offer(uffd, shared);
-    }
-
-    /// Returns true if the userfaultfd of a child is open.
-    pub(super) fn has_lent(&self) -> bool {
-        self.loans.is_waiting()
-    }
-
-    fn has_room(&self) -> bool {
-        self.held.has_room(MESSAGES_MAX) && self.aside.has_room(MESSAGES_MAX)
-    }
-}
-
 impl Engine {
-    /// Returns true if what one more read brings can be kept while frozen without taking memory.
-    fn has_room(&self) -> bool {
-        self.freeze.has_room() && self.waiting.has_room()
-    }
-
     /// Finds frames for the child, or gives up half of what may be used, ends all transfers, claims
     /// the child's record and freezes. `None` if there is no record.
     ///
@@ -183,18 +106,8 @@ impl Engine {
         while !self.settle_changes() || self.machine.is_changing() {
             std::thread::sleep(QUIET_PAUSE);
         }
-        self.waiting.requeue_all();
-        self.begin_freeze(child);
+        self.intake.begin_freeze(self.line.record(), child);
         Some(child)
-    }
-
-    /// Changes no table from now on.
-    fn begin_freeze(&mut self, child: ProcessIndex) {
-        let lender = self.line.record();
-        self.freeze.loans.begin(lender, child);
-        self.freeze.held.clear();
-        self.freeze.aside.clear();
-        self.freeze.is_frozen = true;
     }
 
     /// Rests until the fork of `child` by `thread` is over, and goes on in the parent with what it
@@ -214,7 +127,7 @@ impl Engine {
             if ready & 2 != 0 {
                 self.line.take_rings();
             }
-            if ready & 1 != 0 && self.has_room() {
+            if ready & 1 != 0 && self.intake.has_room() {
                 self.read_messages();
             }
             self.close_needless();
@@ -222,7 +135,7 @@ impl Engine {
                 leave_if_alone();
             }
         }
-        self.freeze.loans.end();
+        self.intake.freeze_mut().end_fork();
         self.thaw();
         self.follow_budget();
     }
@@ -264,14 +177,14 @@ impl Engine {
                 if !is_down {
                     self.vm.handle_tick(self.now, &mut self.machine);
                 }
-                self.turns.is_tended = false;
+                self.turns.note_tended(false);
                 self.carry_out();
                 self.machine.retry_deferred();
             }
             self.now = now();
             is_down = is_enough(self);
             let is_idle = is_down && self.vm.transfers_pending() == 0 && self.store.is_idle();
-            if is_idle && self.changes.is_settled() {
+            if is_idle && self.intake.is_settled() {
                 return;
             }
             self.store.wait(1_000_000);
@@ -283,8 +196,9 @@ impl Engine {
     fn serve_frozen(&mut self, (forking, child): (u32, ProcessIndex), begun: Time) -> bool {
         let mut has_any = false;
         // Nothing may be freed here: the queue is walked, not emptied.
-        for index in 0..self.waiting.arrived.len() {
-            let arrival = self.waiting.arrived[index];
+        let mut index = 0;
+        while let Some(arrival) = self.intake.faults().arrived_at(index) {
+            index += 1;
             let is_others = arrival.thread != forking;
             if is_others && !is_urgent(&arrival, begun) {
                 continue;
@@ -308,24 +222,23 @@ impl Engine {
     /// Goes on after a fork, in the parent or in the child.
     fn thaw(&mut self) {
         self.now = now();
-        self.freeze.is_frozen = false;
-        for message in self.freeze.held.take() {
+        for message in self.intake.freeze_mut().thaw() {
             self.apply(message);
         }
         self.take_in_aside();
-        self.adoption.scan_soon(self.now);
-        self.outside.hasten(self.now);
+        self.addresses.adoption_mut().scan_soon(self.now);
+        self.addresses.outside_mut().hasten(self.now);
     }
 
     /// Takes in what was copied to its place: it is newer than what the tables know. What has been
     /// moved since is found where it is by now, as in the end all is that stands there.
     fn take_in_aside(&mut self) {
-        let aside = self.freeze.aside.take();
+        let aside = self.intake.freeze_mut().take_aside();
         while !aside.is_empty() && self.await_changes() {
             // Chosen before the first is taken in, which may send away others that are known.
             let is_newer = |address: &usize| {
                 let is_there = self.machine.pages().is_present(*address);
-                let is_managed = self.managed.contains(*address);
+                let is_managed = self.addresses.contains(*address);
                 is_managed && is_there.unwrap_or(false) && !self.is_known(page_of(*address))
             };
             let newer: Vec<usize> = aside.iter().copied().filter(is_newer).collect();
@@ -338,8 +251,8 @@ impl Engine {
             }
         }
         for address in aside {
-            if self.managed.contains(address) {
-                self.adoption.add(address, address + PAGE);
+            if self.addresses.contains(address) {
+                self.addresses.adoption_mut().add(address, address + PAGE);
             }
         }
     }
@@ -349,9 +262,9 @@ impl Engine {
     fn serve_aside(&mut self, address: usize, is_others: bool) {
         let at = page_of(address);
         let start = address_of(at);
-        let fate = self.freeze.held.fate_of(start);
-        let is_known = self.managed.contains(start) && fate != Fate::Remapped;
-        let is_served = self.freeze.aside.contains(start)
+        let fate = self.intake.freeze().fate_of(start);
+        let is_known = self.addresses.contains(start) && fate != Fate::Remapped;
+        let is_served = self.intake.freeze().is_aside(start)
             && self.machine.pages().is_present(start).unwrap_or(false);
         if !is_known || is_served {
             self.machine.wake(at);
@@ -368,7 +281,7 @@ impl Engine {
             is_mapped = false;
         }
         if is_mapped {
-            self.freeze.aside.note(start);
+            self.intake.freeze_mut().note_aside(start);
             // Whether it stood there or not, it stands there now.
             let _: Probe = self.machine.probe(at);
             return;
@@ -388,15 +301,15 @@ impl Engine {
             }
             _ if fate == Fate::Emptied => zeros,
             (Some(frame), _) => self.machine.pooled(frame).unwrap_or(zeros),
-            (None, Some(slot)) => match self.store.read_now(slot, &mut self.freeze.page) {
-                Ok(()) => self.freeze.page.start(),
+            (None, Some(slot)) => match self.store.read_now(slot, self.intake.page()) {
+                Ok(()) => self.intake.page().start(),
                 // Who waits for the page meets this again when the rest is over.
                 Err(_) if is_others => return,
                 Err(_) => self.end_for_fetch(start),
             },
             (None, None) => zeros,
         };
-        self.freeze.aside.note(start);
+        self.intake.freeze_mut().note_aside(start);
         match self.machine.program().copy(start, source, PAGE) {
             Progress::All | Progress::Part(_) => {}
             Progress::Nothing(Stop::Present) => self.machine.wake(at),
@@ -420,8 +333,8 @@ impl Engine {
             });
         };
         self.line.take_record(index);
-        self.waiting.clear();
-        self.adoption.forget_holding();
+        self.intake.faults_mut().clear();
+        self.addresses.adoption_mut().forget_holding();
         self.open_in_child(index, is_at_socket)?;
         // The copy speaks of the parent's threads, and of where the parent's engine was.
         self.place = Place::new(self.setup.cpu_finder, self.line.shared().disk_processor());
@@ -431,9 +344,7 @@ impl Engine {
             .restart_counts((&self.vm, &self.store, &self.machine));
         self.thaw();
         if self.line.shared().process(index).was_served_at_fork() {
-            for (start, end) in self.managed.iter() {
-                self.adoption.add(start, end);
-            }
+            self.addresses.adopt_all();
         }
         self.wipe_in_child();
         self.follow_budget();
@@ -444,8 +355,8 @@ impl Engine {
     /// Closes the userfaultfds of children that need them no longer here.
     pub(super) fn close_needless(&mut self) {
         let witness = self.machine.witness();
-        self.freeze
-            .loans
+        self.intake
+            .freeze_mut()
             .close_needless(self.line.shared(), witness);
     }
 
@@ -457,7 +368,7 @@ impl Engine {
         record: ProcessIndex,
         parent_engine: u32,
     ) -> Option<Uffd> {
-        self.freeze.loans.forget();
+        self.intake.freeze_mut().forget_lent();
         let parents = self.machine.program();
         if !program::is_engine() || !parents.tells_of_forks() {
             return None;
@@ -484,7 +395,7 @@ impl Engine {
     pub fn come_home(&mut self) -> Result<(), Trouble> {
         // While the parent's engine has this child's open, what is missing can't be written to.
         self.line.process().close_offer(None);
-        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        let managed: Vec<(usize, usize)> = self.addresses.managed().iter().collect();
         // It may have had one before it was refused the rest. Else this fails.
         let unregister = |machine: &mut LiveMachine, start, end| {
             let _ = machine.unregister(page_of(start), pages_in(start, end));
@@ -518,7 +429,7 @@ impl Engine {
     fn bring_home(&mut self, address: usize) -> Result<(), Trouble> {
         let at = page_of(address);
         // What was served during the fork is there, and newer.
-        if self.freeze.aside.contains(address) || self.wiped.contains(address) {
+        if self.intake.freeze().is_aside(address) || self.addresses.is_wiped(address) {
             return Ok(());
         }
         let source = match (
@@ -534,14 +445,14 @@ impl Engine {
                 });
             }
             (None, Some(slot)) => {
-                if self.store.read_now(slot, &mut self.freeze.page).is_err() {
+                if self.store.read_now(slot, self.intake.page()).is_err() {
                     self.end_for_fetch(address);
                 }
-                self.freeze.page.start()
+                self.intake.page().start()
             }
             (None, None) => match self.read_file_now(address, address + PAGE) {
                 Ok(0) => return Ok(()),
-                Ok(_) => self.freeze.page.start(),
+                Ok(_) => self.intake.page().start(),
                 Err(_) => self.end_for_fetch(address),
             },
         };
@@ -560,7 +471,7 @@ impl Engine {
 
     /// Applies, in a child, what was read in the parent before the fork.
     pub(super) fn apply_held(&mut self) {
-        for message in self.freeze.held.take() {
+        for message in self.intake.freeze_mut().take_held() {
             self.apply(message);
         }
         self.settle_in_child();
@@ -570,11 +481,12 @@ impl Engine {
     /// was unmapping at the moment of the fork is dropped.
     pub(super) fn register_again(&mut self) -> Result<(), Trouble> {
         let call = |what| move |error| Trouble::Call { what, error };
-        self.scanner
+        self.addresses
+            .scanner_mut()
             .read()
             .map_err(call("reading the child's mappings"))?;
-        let anonymous = self.scanner.find(&self.managed, self.now).anonymous;
-        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        let anonymous = self.addresses.find(self.now).anonymous;
+        let managed: Vec<(usize, usize)> = self.addresses.managed().iter().collect();
         for (start, end) in managed {
             let mut next = start;
             for (from, to) in anonymous.collect_overlaps(start, end) {

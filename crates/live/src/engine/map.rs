@@ -21,7 +21,10 @@ impl Engine {
             *count += 1;
         };
         let wanted = self.line.process().wanted_map();
-        if let Some(map) = self.telemetry.draw(wanted, &self.managed, look_at) {
+        if let Some(map) = self
+            .telemetry
+            .draw(wanted, self.addresses.managed(), look_at)
+        {
             // Without memory for it there is none.
             let _ = self.line.shared().show_map(self.line.record(), &map);
         }

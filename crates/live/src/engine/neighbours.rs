@@ -4,8 +4,8 @@
 use tidemark_core::id::VirtPage;
 
 use super::Engine;
-use super::faults::Arrival;
 use crate::machine::Probe;
+use crate::parts::intake::Arrival;
 use crate::parts::sampling::{Runs, STORE};
 use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::sys::PAGE;
@@ -53,7 +53,10 @@ impl Engine {
 
     /// The most pages that a block around `address` may have.
     fn block_pages(&self, address: usize) -> u64 {
-        let together = self.managed.collect_overlaps(address, address + 1);
+        let together = self
+            .addresses
+            .managed()
+            .collect_overlaps(address, address + 1);
         let pages = together
             .first()
             .map_or(0, |&(start, end)| pages_in(start, end));
@@ -80,7 +83,7 @@ impl Engine {
     fn is_untouched(&self, at: VirtPage) -> bool {
         let address = address_of(at);
         let is_known = self.is_blank(address) || !self.vm.is_blank(self.space, at);
-        self.managed.contains(address) && !is_known
+        self.addresses.contains(address) && !is_known
     }
 
     /// Maps blank pages in `start..end`, where nothing is there yet.
@@ -124,7 +127,7 @@ impl Engine {
                 self.adopt_page(at);
                 self.end_wait(arrival, None);
             }
-            Probe::Changing => self.waiting.put_off(arrival),
+            Probe::Changing => self.intake.faults_mut().put_off(arrival),
             Probe::Unknown => self.machine.wake(at),
         }
         true
@@ -172,7 +175,7 @@ impl Engine {
             runs.look_in(self.machine.pages(), start, end);
         }
         // What stands there may be what has come after something that has moved away.
-        let is_known = self.changes.is_settled() && !self.machine.is_changing();
+        let is_known = self.intake.is_settled() && !self.machine.is_changing();
         if is_known {
             self.take_in_written(&blank, &runs);
         }
@@ -196,7 +199,7 @@ impl Engine {
                 if is_in {
                     self.note_standing(at);
                 } else {
-                    self.adoption.add(address, address + PAGE);
+                    self.addresses.adoption_mut().add(address, address + PAGE);
                 }
             }
         }

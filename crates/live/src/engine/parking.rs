@@ -2,8 +2,7 @@
 //! [`TaskMemory`](tidemark_tasks::TaskMemory), and holding its [threads](crate::park).
 
 use super::Engine;
-use super::faults::Arrival;
-use crate::park::HeldThreads;
+use crate::parts::intake::Arrival;
 use crate::parts::trouble::{pid, say};
 use crate::parts::units::{now, page_of, size};
 use crate::sys::{program, thread};
@@ -17,7 +16,7 @@ impl Engine {
             (false, true) => self.park(),
             (true, false) => self.unpark(),
             // What was on its way, or was brought for a restless thread.
-            (true, true) if now >= self.next_tick => {
+            (true, true) if now >= self.turns.next_tick() => {
                 let (vm, machine) = (&mut self.vm, &mut self.machine);
                 self.task.handle_arrivals(now, vm, machine, &[space]);
             }
@@ -30,12 +29,12 @@ impl Engine {
         if !self.task.is_parked() {
             return self.serve_arrived(Engine::serve_near);
         }
-        for _ in 0..self.waiting.look_at_all() {
-            match self.waiting.arrived.pop_front() {
+        for _ in 0..self.intake.faults_mut().look_at_all() {
+            match self.intake.faults_mut().next_arrived() {
                 Some(arrival) if self.is_restless(&arrival) || self.is_beside(&arrival) => {
                     self.serve(arrival);
                 }
-                Some(arrival) => self.waiting.arrived.push_back(arrival),
+                Some(arrival) => self.intake.faults_mut().put_back(arrival),
                 None => {}
             }
         }
@@ -51,13 +50,12 @@ impl Engine {
 
     fn is_restless(&mut self, arrival: &Arrival) -> bool {
         let at = page_of(arrival.address);
-        self.held_threads
-            .is_restless(arrival.thread, at, arrival.since)
+        self.intake.is_restless(arrival, at)
     }
 
     fn park(&mut self) {
         self.place.let_go(self.now);
-        self.held_threads = HeldThreads::default();
+        self.intake.begin_holding();
         let needed = self.line.process().needed();
         let (vm, machine, spaces) = (&mut self.vm, &mut self.machine, &[self.space]);
         self.task
@@ -68,9 +66,7 @@ impl Engine {
         self.task
             .handle_resume(self.now, &mut self.vm, &mut self.machine);
         self.go_on_alone();
-        // The time for which they were held is no wait for the store.
-        self.held_threads = HeldThreads::default();
-        self.waiting.renew(now());
+        self.intake.end_holding(now());
     }
 
     /// Without a supervisor this program would keep the least that it was left with: it takes what

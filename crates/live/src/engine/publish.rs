@@ -13,8 +13,9 @@ use crate::sys::{memory, program};
 impl Engine {
     /// Writes all counters into this process's record.
     pub(super) fn publish(&mut self) {
-        self.freeze
-            .note_in_use(self.in_use(), self.task.shared_pages());
+        let in_use = self.in_use();
+        let freeze = self.intake.freeze_mut();
+        freeze.note_in_use(in_use, self.task.shared_pages());
         self.copy_counters();
         self.count_pinned();
         self.publish_sizes();
@@ -53,8 +54,14 @@ impl Engine {
     fn copy_counters(&mut self) {
         for (counter, count) in [
             (Counter::FramesBudget, u64::from(self.task.budget())),
-            (Counter::ManagedBytes, self.managed.bytes() as u64),
-            (Counter::ManagedRegions, self.managed.len() as u64),
+            (
+                Counter::ManagedBytes,
+                self.addresses.managed().bytes() as u64,
+            ),
+            (
+                Counter::ManagedRegions,
+                self.addresses.managed().len() as u64,
+            ),
         ] {
             self.telemetry.set(counter, count);
         }
@@ -88,7 +95,7 @@ impl Engine {
     /// The pages that count against the budget, in frames and compressed. What could
     /// not be given up before a fork is shared with the other process, and charged to neither.
     pub(super) fn frames_charged(&self) -> u32 {
-        self.claimed().saturating_sub(self.freeze.shared())
+        self.claimed().saturating_sub(self.intake.freeze().shared())
     }
 
     /// The program ends in an orderly way: writes down what is still in memory.

@@ -35,7 +35,7 @@ impl Engine {
         }
         sampling.end_turn();
         // Otherwise it is not known what stands where.
-        if self.changes.is_settled() {
+        if self.intake.is_settled() {
             sampling.move_touched_out(self.now, vm, machine);
         }
     }
@@ -44,7 +44,7 @@ impl Engine {
     /// end the process.
     pub(super) fn note_touch(&mut self, at: VirtPage, is_write: bool) {
         if let Some(sampling) = self.telemetry.sampling_mut()
-            && self.managed.contains(address_of(at))
+            && self.addresses.contains(address_of(at))
         {
             sampling.log_touch(at, if is_write { STORE } else { LOAD });
         }
@@ -82,7 +82,13 @@ impl Engine {
         let Some(sampling) = self.telemetry.sampling_mut() else {
             return;
         };
-        let area = self.scanner.maps().find_area(start).ok().flatten();
+        let area = self
+            .addresses
+            .scanner()
+            .maps()
+            .find_area(start)
+            .ok()
+            .flatten();
         let name = match area.map(|area| area.kind) {
             Some(Kind::Heap) => "[heap]",
             _ => "",
@@ -107,7 +113,10 @@ impl Engine {
     /// Logs which threads have come and gone, after a scan.
     pub(super) fn note_threads(&mut self) {
         if let Some(sampling) = self.telemetry.sampling_mut() {
-            sampling.note_threads(self.scanner.threads_seen(), self.line.own_process());
+            sampling.note_threads(
+                self.addresses.scanner().threads_seen(),
+                self.line.own_process(),
+            );
         }
     }
 

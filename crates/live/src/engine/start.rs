@@ -7,24 +7,24 @@ use std::sync::atomic::AtomicU32;
 use tidemark_core::vm::Vm;
 use tidemark_tasks::TaskMemory;
 
-use super::turn::Turns;
-use super::{Adoption, Changes, Ending, Engine, Freeze, Locks, Outside, Traced, Waiting};
+use super::Engine;
 use crate::control;
 use crate::hand::Hand;
-use crate::mapped::Mapped;
-use crate::park::HeldThreads;
+use crate::parts::addresses::AddressSpace;
+use crate::parts::ending::Ending;
+use crate::parts::intake::Intake;
 use crate::parts::line::{Lent, Line, Parent};
 use crate::parts::place::{self, Place};
 use crate::parts::setup::Setup;
+use crate::parts::traced::Traced;
 use crate::parts::trouble::{Trouble, call, pid};
+use crate::parts::turns::Turns;
 use crate::parts::units::now;
-use crate::ranges::Ranges;
-use crate::scanner::Scanner;
 use crate::shared::ProcessIndex;
 use crate::slots::SharedSlots;
 use crate::sys::lifeline::Lifeline;
 use crate::sys::program;
-use crate::sys::uffd::{Messages, Uffd};
+use crate::sys::uffd::Uffd;
 
 impl Engine {
     /// Starts an engine on the calling thread, which has a file table of its own with nothing in
@@ -59,28 +59,16 @@ impl Engine {
             space,
             machine,
             store,
-            scanner: Scanner::new().map_err(call("reading this process's mappings"))?,
-            managed: Ranges::new(),
-            wiped: Ranges::new(),
-            mapped: Mapped::new(setup.files.clone(), setup.is_file_named),
-            adoption: Adoption::new(),
-            locks: Locks::default(),
-            outside: Outside::new(),
-            held_threads: HeldThreads::default(),
-            waiting: Waiting::default(),
-            changes: Changes::default(),
-            messages: Messages::new(),
-            freeze: Freeze::new().map_err(call("mapping the engine's memory"))?,
+            addresses: AddressSpace::new(&setup)
+                .map_err(call("reading this process's mappings"))?,
+            intake: Intake::new().map_err(call("mapping the engine's memory"))?,
             place,
             ending: Ending::new(leader),
             traced: Traced::default(),
             telemetry,
             line,
             now: now(),
-            next_tick: setup.first_tick(),
-            passed_ns: 0,
-            turns: Turns::default(),
-            asking: Default::default(),
+            turns: Turns::new(setup.first_tick()),
             task: TaskMemory::new(budget, 0, setup.store.is_compressed()),
             setup,
         };
@@ -168,7 +156,8 @@ impl Engine {
             .map_err(Trouble::Machine)?;
         let is_in_step = self.setup.mode.ends_work_at_each_fault();
         self.machine.keep_step_if(is_in_step);
-        self.scanner
+        self.addresses
+            .scanner_mut()
             .reopen()
             .map_err(call("reading the child's mappings"))?;
         self.ending.reopen();

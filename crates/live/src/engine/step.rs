@@ -2,9 +2,9 @@
 //!
 //! What an engine decides depends on when transfers end and on what the program has touched
 //! meanwhile. In step neither matters: transfers are answered in the order in which they were asked
-//! for, the clock counts faults alone ([`STEP_NS`]), and a thread that has faulted is woken when
-//! all work is done. So the decisions follow from the program's references, and the lab can come to
-//! the same ones (`tidemark replay --in-step`), for a program of one thread.
+//! for, the clock counts faults alone, and a thread that has faulted is woken when all work is
+//! done. So the decisions follow from the program's references, and the lab can come to the same
+//! ones (`tidemark replay --in-step`), for a program of one thread.
 //!
 //! Nor may it matter when memory is found, or what the engine's start maps. Managed are mappings
 //! of a [least size](super::MAPPED_BYTES_LEAST) that the program asks for: the pool of `--malloc
@@ -18,11 +18,11 @@ use std::collections::BTreeMap;
 use tidemark_core::driver::Driver;
 use tidemark_core::id::Ticket;
 use tidemark_core::pager::Reply;
-use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
+use tidemark_core::time::Time;
 
 use super::Engine;
-use super::faults::Arrival;
 use super::turn::REAPING;
+use crate::parts::intake::Arrival;
 use crate::parts::trouble::Trouble;
 use crate::parts::units::{now, page_of};
 use crate::requests::Requests;
@@ -57,7 +57,7 @@ impl Engine {
     pub(super) fn work_in_step(&mut self, requests: &Requests) -> u64 {
         let began = now();
         if !self.settle_changes() {
-            return self.retry_ns();
+            return self.turns.retry_ns();
         }
         self.serve_arrived(Engine::take_step);
         self.answer_asks(requests);
@@ -65,8 +65,11 @@ impl Engine {
         InStep(self).carry_out();
         self.end_transfers();
         self.machine.retry_deferred();
-        self.place
-            .follow(&self.managed, self.now, self.telemetry.gauges_mut());
+        self.place.follow(
+            self.addresses.managed(),
+            self.now,
+            self.telemetry.gauges_mut(),
+        );
         self.publish();
         self.draw_map();
         self.telemetry.add(Counter::EngineNs, now().since_ns(began));
@@ -80,12 +83,11 @@ impl Engine {
         InStep(self).conclude();
         self.end_transfers();
         self.pass_time();
-        while self.next_tick <= self.step_time() {
-            self.now = self.next_tick;
+        while let Some(tick) = self.turns.take_step_tick(self.step_time()) {
+            self.now = tick;
             self.vm.handle_tick(self.now, &mut self.machine);
             InStep(self).conclude();
             self.end_transfers();
-            self.next_tick = self.next_tick.after_ns(STEP_TICK_NS);
         }
         // Touches of the program on its way out are decided, too, until an unknown moment.
         self.telemetry.flush_decisions();
@@ -94,7 +96,7 @@ impl Engine {
 
     /// The time, which each fault takes further by as much.
     fn step_time(&self) -> Time {
-        Time(self.vm.counters().faults * STEP_NS + self.passed_ns)
+        self.turns.step_time(self.vm.counters().faults)
     }
 
     /// Lets time pass while a fault waits for nothing but that: pages that could not be moved are
@@ -109,7 +111,7 @@ impl Engine {
                 let what = "waiting for a page that can be moved";
                 self.end_for(&Trouble::Call { what, error });
             }
-            self.passed_ns += due.since_ns(self.step_time()).max(1);
+            self.turns.pass(due.since_ns(self.step_time()).max(1));
             self.now = self.step_time();
             self.vm.handle_deadline(self.now, &mut self.machine);
             self.conclude();

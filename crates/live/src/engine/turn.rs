@@ -12,6 +12,7 @@ use super::Engine;
 use crate::parts::gauges::stores_under_way;
 use crate::parts::sleep::{Wakers, Woken};
 use crate::parts::trouble::Trouble;
+use crate::parts::turns::TICK_NS;
 use crate::parts::units;
 use crate::parts::units::{now, time_ns};
 use crate::requests::Requests;
@@ -19,37 +20,15 @@ use crate::shared::{Cluster, Counter};
 use crate::sys::program;
 use crate::sys::ring::Watch;
 
-/// The interval at which the core gets the time while it works.
-const TICK_NS: u64 = 10_000_000;
 /// The longest sleep of the engine.
 const SLEEP_NS_MOST: u64 = 250_000_000;
-/// While faults keep it busy, the engine looks at all that is not about them this often. What
-/// others want of it at once wakes it.
-const LOOK_NS: u64 = 500_000;
-/// The pause before something is tried again that the kernel refused for now. It doubles in steps.
-pub(super) const RETRY_NS: u64 = 200_000;
-/// The number of turns in vain after which it doubles.
-const RETRIES_A_DOUBLING: u32 = 16;
-/// The most such doublings.
-const RETRY_DOUBLINGS_MAX: u32 = 6;
 /// The operation named as failed when the store can't tell what it has done.
 pub(super) const REAPING: &str = "collecting finished transfers";
 /// The interval at which the store is looked at in in-thread mode.
 const STORE_NS: u64 = 1_000_000;
-/// The state that a turn leaves to those that follow.
-#[derive(Default)]
-pub(super) struct Turns {
-    /// The number of turns in a row that had something to try again.
-    in_vain: u32,
-    /// The time of the last look at what is not about faults.
-    looked: Time,
-    /// Compressed memory has come to rest in this turn: only what is started stirs it up.
-    pub(super) is_tended: bool,
-}
-
 impl Engine {
     /// One turn of the loop. Answers how long there is nothing to do unless
-    /// something happens: see [`sleep`].
+    /// something happens: see [`sleep`](super::sleep).
     pub fn turn(&mut self, requests: &Requests) -> u64 {
         self.store.leave_writes(false);
         let pause_ns = if self.setup.mode.ends_work_at_each_fault() {
@@ -57,10 +36,8 @@ impl Engine {
         } else {
             self.work(requests)
         };
-        self.turns.in_vain = match self.is_retrying() {
-            true => self.turns.in_vain.saturating_add(1),
-            false => 0,
-        };
+        let is_retrying = self.is_retrying();
+        self.turns.end(is_retrying);
         if pause_ns > TICK_NS {
             self.telemetry.flush_decisions();
         }
@@ -109,7 +86,7 @@ impl Engine {
             woken.note(self.store.take_heard());
         }
         if woken.is_by_doorbell() || woken.is_by_control() {
-            self.turns.looked = Time(0);
+            self.turns.hasten_look();
         }
         if woken.is_by_doorbell() {
             self.line.take_rings();
@@ -122,10 +99,10 @@ impl Engine {
     fn work(&mut self, requests: &Requests) -> u64 {
         self.now = now();
         self.telemetry.begin_turn();
-        self.turns.is_tended = false;
+        self.turns.note_tended(false);
         let began = self.now;
         if !self.settle_changes() {
-            return self.retry_ns();
+            return self.turns.retry_ns();
         }
         let looks = self.is_look_due();
         if looks {
@@ -138,9 +115,9 @@ impl Engine {
             self.look_around(requests);
         }
         self.machine.retry_deferred();
-        if self.now >= self.next_tick {
+        if self.now >= self.turns.next_tick() {
             self.vm.handle_tick(self.now, &mut self.machine);
-            self.next_tick = self.now.after_ns(TICK_NS);
+            self.turns.plan_tick(self.now);
             self.count_processor_time();
             self.tell_setbacks(false);
         } else if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
@@ -149,13 +126,16 @@ impl Engine {
         self.sample();
         self.read_files_ahead();
         self.carry_out();
-        self.place
-            .follow(&self.managed, self.now, self.telemetry.gauges_mut());
+        self.place.follow(
+            self.addresses.managed(),
+            self.now,
+            self.telemetry.gauges_mut(),
+        );
         if looks {
             self.show();
-            self.turns.looked = self.now;
+            self.turns.note_look(self.now);
         }
-        self.turns.is_tended = false;
+        self.turns.note_tended(false);
         let end = now();
         self.telemetry.add(Counter::EngineNs, end.since_ns(began));
         self.pause(end)
@@ -164,14 +144,16 @@ impl Engine {
     /// Returns true if this turn is to look at more than faults.
     fn is_look_due(&self) -> bool {
         let always = self.telemetry.is_logging() || self.setup.mode.looks_at_all_each_turn();
-        let due = self.next_tick.min(self.turns.looked.after_ns(LOOK_NS));
-        let due = due.min(self.adoption.due()).min(self.outside.due());
+        let due = self.turns.next_tick().min(self.turns.next_look());
+        let due = due
+            .min(self.addresses.adoption().due())
+            .min(self.addresses.outside().due());
         always || self.now >= due
     }
 
     /// Sees to all that is not about faults.
     fn look_around(&mut self, requests: &Requests) {
-        self.turns.is_tended = false;
+        self.turns.note_tended(false);
         self.answer_asks(requests);
         self.follow_budget();
         self.take_unassigned(0);
@@ -242,9 +224,9 @@ impl Engine {
             }
             has_started = true;
         }
-        if has_started || !self.turns.is_tended {
+        if has_started || !self.turns.is_tended() {
             let follows = self.tend_compressed();
-            self.turns.is_tended = !follows;
+            self.turns.note_tended(!follows);
             has_started |= follows;
         }
         if has_started {
@@ -273,31 +255,35 @@ impl Engine {
     }
 
     pub(super) fn pause(&mut self, now: Time) -> u64 {
-        if self.waiting.has_new() {
+        if self.intake.faults().has_new() {
             // They came while the engine was at rest.
             return 0;
         }
         if self.is_retrying() {
-            return self.retry_ns();
+            return self.turns.retry_ns();
         }
-        let mut due = self.adoption.due().min(now.after_ns(SLEEP_NS_MOST));
-        if self.turns.looked != self.now {
-            due = due.min(self.turns.looked.after_ns(LOOK_NS));
+        let mut due = self
+            .addresses
+            .adoption()
+            .due()
+            .min(now.after_ns(SLEEP_NS_MOST));
+        if !self.turns.has_looked(self.now) {
+            due = due.min(self.turns.next_look());
         }
-        due = due.min(self.outside.due());
+        due = due.min(self.addresses.outside().due());
         due = due.min(self.place.due().unwrap_or(due));
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
         let is_waited_for = self.vm.faults_pending() > 0
             || self.vm.transfers_pending() > 0
-            || self.freeze.has_lent()
+            || self.intake.freeze().has_lent()
             || self.task.is_busy(&self.vm);
         if !self.telemetry.is_time_counted() {
             // Or the supervisor would take what was done for the program's own doing.
-            due = due.min(self.next_tick);
+            due = due.min(self.turns.next_tick());
         }
         let is_left_to_others = !self.setup.mode.waits_for_store();
         if is_waited_for || is_left_to_others && !self.store.is_still() {
-            due = due.min(self.next_tick);
+            due = due.min(self.turns.next_tick());
             if is_left_to_others {
                 // Program threads look after the store; this is for when none faults.
                 due = due.min(now.after_ns(STORE_NS));
@@ -311,20 +297,14 @@ impl Engine {
     /// The same in step, where nothing is under way between two turns, and no memory is looked for.
     pub(super) fn pause_in_step(&self) -> u64 {
         match self.is_retrying() {
-            _ if self.waiting.has_new() => 0,
-            true => self.retry_ns(),
+            _ if self.intake.faults().has_new() => 0,
+            true => self.turns.retry_ns(),
             false => SLEEP_NS_MOST,
         }
     }
 
-    /// The time after which a refused call is tried again.
-    pub(super) fn retry_ns(&self) -> u64 {
-        let doublings = self.turns.in_vain / RETRIES_A_DOUBLING;
-        RETRY_NS << doublings.min(RETRY_DOUBLINGS_MAX)
-    }
-
     fn is_retrying(&self) -> bool {
-        self.machine.has_deferred() || self.waiting.has_again() || !self.changes.is_settled()
+        self.machine.has_deferred() || self.intake.is_retrying()
     }
 }
 
