@@ -66,3 +66,26 @@ impl Traced {
         !std::mem::replace(&mut self.is_told, true)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_brought_in_once_more_after_nothing_was_out() {
+        let mut traced = Traced::default();
+        let now = Time(SEEN_NS);
+        assert!(!traced.note_tracer(false, now));
+        assert!(traced.note_tracer(true, now));
+        traced.plan(vec![(0x1000, 0x3000)], 2);
+        assert!(!traced.note_tracer(true, now));
+        assert_eq!(traced.take_run(), Some((0x1000, 0x3000)));
+        // Nothing is out by now: memory that was never touched is brought in once.
+        traced.plan(vec![(0x1000, 0x3000)], 0);
+        assert_eq!(traced.take_run(), Some((0x1000, 0x3000)));
+        traced.plan(vec![(0x1000, 0x3000)], 0);
+        assert_eq!(traced.take_run(), None);
+        // It is not looked for when the debugger has been gone for long.
+        assert!(!traced.note_tracer(false, now.after_ns(SEEN_NS)));
+    }
+}

@@ -115,3 +115,31 @@ impl Turns {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_calls_are_tried_again_ever_later_up_to_a_limit() {
+        let mut turns = Turns::new(Time(0));
+        let first = turns.retry_ns();
+        (0..RETRIES_A_DOUBLING).for_each(|_| turns.end(true));
+        assert_eq!(turns.retry_ns(), 2 * first);
+        (0..1000).for_each(|_| turns.end(true));
+        assert_eq!(turns.retry_ns(), first << RETRY_DOUBLINGS_MAX);
+        turns.end(false);
+        assert_eq!(turns.retry_ns(), first);
+    }
+
+    #[test]
+    fn in_step_faults_and_waits_alone_take_the_time_further() {
+        let mut turns = Turns::new(Time(STEP_TICK_NS));
+        assert_eq!(turns.step_time(3), Time(3 * STEP_NS));
+        turns.pass(STEP_TICK_NS);
+        assert_eq!(turns.step_time(3), Time(3 * STEP_NS + STEP_TICK_NS));
+        let now = Time(2 * STEP_TICK_NS);
+        let ticks: Vec<Time> = std::iter::from_fn(|| turns.take_step_tick(now)).collect();
+        assert_eq!(ticks, [Time(STEP_TICK_NS), Time(2 * STEP_TICK_NS)]);
+    }
+}

@@ -300,3 +300,47 @@ impl Adoption {
         is_due
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time(1 << 40);
+
+    #[test]
+    fn a_range_is_settled_in_parts_and_put_off_for_ever_longer() {
+        let mut adoption = Adoption::new();
+        adoption.add(0x1000, 0x5000);
+        assert!(adoption.is_due(NOW));
+        adoption.settle(0x1000, 0x3000);
+        assert_eq!(adoption.next(), Some((0x3000, 0x5000)));
+        adoption.put_off(NOW);
+        assert!(!adoption.is_due(NOW) && adoption.is_due(NOW.after_ns(RETRY_NS)));
+        // Twice as late the next time.
+        adoption.put_off(NOW);
+        assert!(!adoption.is_due(NOW.after_ns(RETRY_NS)));
+    }
+
+    #[test]
+    fn memory_beside_frames_counts_when_it_is_there_twice() {
+        let mut adoption = Adoption::new();
+        assert_eq!(adoption.note_beside(500), 0);
+        assert_eq!(adoption.note_beside(700), 500);
+        assert_eq!(adoption.note_beside(100), 100);
+    }
+
+    #[test]
+    fn unmanaged_memory_is_worth_a_line_when_it_stays_and_nothing_explains_it() {
+        let mut adoption = Adoption::new();
+        let (much, budget) = (2 * UNMANAGED_BYTES_LEAST, UNMANAGED_BYTES_LEAST);
+        let later = NOW.after_ns(UNMANAGED_NS_LEAST);
+        assert!(!adoption.note_unmanaged((much, budget), false, NOW));
+        assert!(!adoption.note_unmanaged((much, budget), true, later));
+        // It begins anew.
+        assert!(!adoption.note_unmanaged((much, budget), false, later));
+        let last = later.after_ns(UNMANAGED_NS_LEAST);
+        assert!(adoption.note_unmanaged((much, budget), false, last));
+        adoption.note_said();
+        assert!(!adoption.note_unmanaged((much, budget), false, last));
+    }
+}
