@@ -11,15 +11,35 @@
 //!    and sleeps only in [`turn`], with a time limit.
 //! 3. Its files are in a file table of its own: the program can't see or close them.
 //!
-//! [`faults`] serves faults, [`files`] those of mapped files, [`changes`] follows the address
-//! space, [`adopt`] takes over memory,
-//! [`locks`] lets go of what is locked, [`here`] serves on the program's threads, [`asks`] answers
-//! them, [`fork`] goes through forks, [`feed`] makes up for those without warning, [`publish`]
-//! shows counters, [`place`] keeps engine and program on one processor, [`sampling`] records which
-//! pages are touched, [`neighbours`] finds first touches many at a time, [`outside`] keeps what the
-//! kernel holds and memory has no room for, [`step`] keeps the program in step, [`parking`] holds
-//! it, [`ending`] sees it go, [`wipe`] has memory read as zeros in children, [`traced`] shows it to
-//! debuggers, [`map`] draws where its pages are, [`trouble`] says what went wrong.
+//! # Files
+//! State is in parts ([`parts`](crate::parts)), which do not know the engine. What uses several
+//! parts in order is a sequence: a function of [`Engine`] in one of these files. They see its
+//! fields, and import each other not at all.
+//!
+//! | file | duty |
+//! | --- | --- |
+//! | [`start`] | makes an engine, and opens its files again in a forked child |
+//! | [`turn`] | one turn of the loop; carries out what the core has decided |
+//! | [`step`] | the same where the program waits for all of it |
+//! | [`here`] | serves a fault on the thread that met it |
+//! | [`faults`] | serves a fault; takes a range under management |
+//! | [`files`] | mapped files: takes them over, serves their faults, follows their calls |
+//! | [`changes`] | follows what the program unmaps, moves and empties |
+//! | [`asks`] | answers program threads |
+//! | [`adopt`] | looks for new memory, and for pages that the program has filled |
+//! | [`outside`] | retries pages that the kernel holds, and says how many there are |
+//! | [`locks`] | lets go of locked memory |
+//! | [`wipe`] | memory that reads as zeros in children |
+//! | [`fork`] | rests for a fork, and goes on in parent and child |
+//! | [`feed`] | gives a child its pages that was forked without warning |
+//! | [`budget`] | follows the supervisor's budget, and asks for more |
+//! | [`parking`] | holds a suspended program |
+//! | [`sampling`], [`neighbours`] | records references: windows, and first touches many at a time |
+//! | [`publish`] | shows the counters |
+//! | [`map`] | draws where pages are |
+//! | [`traced`] | brings in what a debugger can't see |
+//! | [`trouble`] | ends the program, with the reason |
+//! | [`ending`] | leaves when the program has ended |
 
 mod adopt;
 mod asks;
@@ -36,7 +56,6 @@ mod map;
 mod neighbours;
 mod outside;
 mod parking;
-mod place;
 mod publish;
 mod sampling;
 mod start;
@@ -46,151 +65,73 @@ mod trouble;
 mod turn;
 mod wipe;
 
-pub use here::{FaultOutcome, Lock, Token};
-pub use place::AWAKE_NS;
-pub use sampling::{Kept, Windows};
-pub use start::Setup;
-pub use step::MAPPED_BYTES_LEAST;
-pub use trouble::{Trouble, say};
-pub use turn::{Wakers, Woken, sleep};
+pub use crate::parts::intake::{FaultOutcome, Token};
+pub use crate::parts::lock::Lock;
+pub use crate::parts::mode::{MAPPED_BYTES_LEAST, Mode};
+pub use crate::parts::place::AWAKE_NS;
+pub use crate::parts::sampling::{Kept, Windows};
+pub use crate::parts::setup::Setup;
+pub use crate::parts::sleep::{Wakers, Woken, sleep};
+pub use crate::parts::trouble::{Trouble, say};
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-
-use rustix::time::ClockId;
-use tidemark_core::id::{SpaceId, VirtPage};
+use tidemark_core::id::SpaceId;
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 use tidemark_tasks::TaskMemory;
 
 use crate::machine::LiveMachine;
-use crate::mapped::Mapped;
-use crate::park::HeldThreads;
-use crate::ranges::Ranges;
-use crate::scanner::Scanner;
+use crate::parts::addresses::AddressSpace;
+use crate::parts::ending::Ending;
+use crate::parts::intake::Intake;
+use crate::parts::line::Line;
+use crate::parts::place::Place;
+use crate::parts::telemetry::Telemetry;
+use crate::parts::traced::Traced;
+use crate::parts::turns::Turns;
 use crate::shared::{ProcessIndex, Shared};
 use crate::store::SwapStore;
-use crate::sys::PAGE;
-use crate::sys::uffd::Messages;
-
-use self::adopt::Adoption;
-use self::budget::Asking;
-use self::changes::Changes;
-use self::ending::Ending;
-use self::faults::Waiting;
-use self::fork::Freeze;
-use self::locks::Locks;
-use self::outside::Outside;
-use self::place::Place;
-use self::publish::{Before, Gauges};
-use self::sampling::Sampling;
-use self::traced::Traced;
-use self::turn::Turns;
 
 /// The engine of one process.
 pub struct Engine {
     setup: Setup,
     vm: Vm,
+    /// The program's address space in the core.
     space: SpaceId,
     machine: LiveMachine,
     store: SwapStore,
-    scanner: Scanner,
-    /// The addresses under management: the ranges the core has regions for.
-    managed: Ranges,
-    /// The part of them that reads as zeros in forked children.
-    wiped: Ranges,
-    /// The part of them that shows files.
-    mapped: Mapped,
-    adoption: Adoption,
-    locks: Locks,
-    outside: Outside,
-    held_threads: HeldThreads,
-    waiting: Waiting,
-    changes: Changes,
-    messages: Messages,
-    freeze: Freeze,
+    addresses: AddressSpace,
+    intake: Intake,
     place: Place,
     ending: Ending,
     traced: Traced,
-    gauges: Gauges,
-    /// The tables of a forked child from its parent's past.
-    before: Before,
-    shared: Arc<Shared>,
-    /// The number of this process's record, for the slots, too.
-    record: Arc<AtomicU32>,
-    control: Option<OwnedFd>,
-    /// The folder of the supervisor's socket, where it can't be found by its path.
-    folder: Option<OwnedFd>,
-    doorbell: OwnedFd,
-    decisions: Option<Log>,
-    /// Present while references are recorded.
-    sampling: Option<Sampling>,
-    /// The engine's own thread.
-    own_thread: u32,
-    own_process: u32,
-    /// The number of the swap file in the engine's file table.
-    swap_file: i32,
-    /// True if the store can be read: not yet in a child that has just been forked.
-    has_store: bool,
-    now: Time,
-    next_tick: Time,
-    /// In step, how much time has passed beside that of faults.
-    passed_ns: u64,
+    telemetry: Telemetry,
+    line: Line,
     turns: Turns,
+    /// The time of the turn at hand.
+    now: Time,
     /// The memory that this process may use, as far as this engine has understood: see [`budget`].
     task: TaskMemory,
-    asking: Asking,
-    /// The number of the map that was drawn last.
-    map_drawn: u32,
-}
-
-/// The decision log: lines that wait to be written.
-struct Log {
-    file: OwnedFd,
-    text: String,
 }
 
 impl Engine {
     /// This process's record in the shared memory.
     pub fn record(&self) -> ProcessIndex {
-        ProcessIndex(self.record.load(std::sync::atomic::Ordering::Relaxed))
+        self.line.record()
     }
 
     /// Returns true if events are logged: references, or decisions.
     pub fn is_logging(&self) -> bool {
-        self.sampling.is_some() || self.decisions.is_some()
+        self.telemetry.is_logging()
     }
 
     /// Returns true if this engine must have its hand before it is needed: where another thread
     /// than its own may need it, and where it must not matter when it comes.
     pub fn needs_hand_at_once(&self) -> bool {
-        self.setup.is_in_thread || self.setup.is_in_step
+        self.setup.mode.needs_hand_at_once()
     }
 
     /// The shared memory of the run.
     pub fn shared(&self) -> &Shared {
-        &self.shared
+        self.line.shared()
     }
-}
-
-fn page_of(address: usize) -> VirtPage {
-    VirtPage((address / PAGE) as u64)
-}
-
-fn address_of(at: VirtPage) -> usize {
-    at.0 as usize * PAGE
-}
-
-fn pages_in(start: usize, end: usize) -> u64 {
-    ((end - start) / PAGE) as u64
-}
-
-fn now() -> Time {
-    Time(time_ns(ClockId::Monotonic))
-}
-
-fn time_ns(clock: ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

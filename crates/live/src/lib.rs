@@ -4,8 +4,8 @@
 //! - [`machine`] replaces translation hardware: it moves pages between the program and the
 //!   frame pool.
 //! - [`store`] keeps pages that have left, compressed in memory and on a swap file.
-//! - [`engine`] is the loop that joins them with the core; [`scanner`] finds what it manages, and
-//!   [`requests`] is how program threads talk to it.
+//! - [`engine`] is the loop that joins them with the core, made of `parts`; [`scanner`] finds what
+//!   it manages, and [`requests`] is how program threads talk to it.
 //! - [`shared`] is what the processes of a run share, [`control`] how they meet.
 //! - [`meters`] measures its locks, if that is asked for.
 //! - [`park`] remembers what a suspended program had in memory.
@@ -23,10 +23,10 @@
 //! # Locks
 //! In this order: one that is held is never held while one above it is taken.
 //!
-//! 1. **Forks** (`shim/hooks.rs`, `FORK_LOCK`): of the program's threads, from before a fork to its
+//! 1. **Forks** (`shim/process/forking.rs`): of the program's threads, from before a fork to its
 //!    end. Its holder asks the engine and waits; threads that map memory wait until it is free. The
 //!    engine never takes it. A thread that forks by the C library has that one's locks by then.
-//! 2. **The engine** (`shim/lib.rs`, `LOCK`, an [`engine::Lock`]): for one turn of the engine, or
+//! 2. **The engine** (`shim/engine.rs`, an [`engine::Lock`]): for one turn of the engine, or
 //!    one step of a fault that its own thread serves. A sleep, and a wait for the store in the
 //!    course of serving, come after it is given back; what the engine waits for under it (the end
 //!    of transfers before a fork, a page that is read back while frozen) needs no thread of the
@@ -75,6 +75,7 @@ pub mod machine;
 mod mapped;
 pub mod meters;
 pub mod park;
+mod parts;
 pub mod ranges;
 pub mod reference_log;
 pub mod requests;

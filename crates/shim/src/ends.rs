@@ -11,8 +11,9 @@
 use std::ffi::{CStr, c_int};
 use std::sync::atomic::AtomicUsize;
 
-use crate::hooks::{self, find_original};
-use crate::way;
+use crate::calls::find_original;
+use crate::hooks;
+use crate::process::PROCESS;
 
 /// The names of what is interposed, in the order of [`FOUND`].
 const NAMES: [&CStr; 13] = [
@@ -49,7 +50,7 @@ pub(crate) fn find_originals() {
 extern "C" fn prepare(number: usize) -> usize {
     hooks::catch_up();
     if number >= EXECUTES_FROM {
-        way::announce_exec();
+        PROCESS.way.announce_exec(PROCESS.is_filtered());
     }
     let found = find_original(&FOUND[number], NAMES[number]);
     let missing: extern "C" fn() -> c_int = fail;

@@ -8,23 +8,14 @@
 //! engine: without that its child would lack pages.
 
 use std::ffi::{c_int, c_long};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidemark_live::engine::say;
 
-use crate::forks::note_error;
-use crate::{REQUESTS, is_in_thread, system_call};
+use crate::calls::{note_error, system_call};
+use crate::process::PROCESS;
 
 const STRICT: c_long = libc::SECCOMP_SET_MODE_STRICT as c_long;
 const FILTER: c_long = libc::SECCOMP_SET_MODE_FILTER as c_long;
-
-/// True if a thread of this process, or of one that it was forked from, has a filter.
-static IS_FILTERED: AtomicBool = AtomicBool::new(false);
-
-/// Returns true if nothing of ours may make system calls on the program's threads.
-pub(crate) fn are_set() -> bool {
-    IS_FILTERED.load(Ordering::Relaxed)
-}
 
 /// Interposes `prctl`.
 ///
@@ -69,8 +60,8 @@ pub(crate) extern "C" fn seccomp_by_call(
 
 /// Makes a call that sets a filter, if all goes well.
 fn setting(call: impl FnOnce() -> c_long) -> c_long {
-    let was_set = IS_FILTERED.swap(true, Ordering::AcqRel);
-    if !was_set && is_in_thread() && REQUESTS.has_engine() {
+    let was_set = PROCESS.begin_filter();
+    if !was_set && PROCESS.is_in_thread() && PROCESS.requests.has_engine() {
         say(
             "the program filters its system calls; if those that serve its faults are not among \
              the permitted, it will be ended: run it without `--in-thread`",
@@ -78,7 +69,7 @@ fn setting(call: impl FnOnce() -> c_long) -> c_long {
     }
     let answer = call();
     if answer != 0 && !was_set {
-        IS_FILTERED.store(false, Ordering::Release);
+        PROCESS.forget_filter();
     }
     answer
 }

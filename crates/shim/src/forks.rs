@@ -12,9 +12,10 @@
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
-use crate::hooks::{self, Readiness, find_original};
+use crate::calls::{find_original, keeping_errno, note_error, system_call};
+use crate::hooks::{self, Readiness};
+use crate::process::PROCESS;
 use crate::thread::{self, block_signals};
-use crate::{REQUESTS, system_call};
 #[cfg(target_arch = "x86_64")]
 use crate::{filters, spaces};
 
@@ -143,7 +144,7 @@ fn around_fork(call: impl FnOnce() -> c_long) -> c_long {
 /// The same, with the signals that the calling thread blocks. It blocks them all until the fork is
 /// over: what ran in between might touch a page that is out.
 fn around_fork_with(call: impl FnOnce(u64) -> c_long) -> c_long {
-    if !REQUESTS.has_engine() {
+    if !PROCESS.requests.has_engine() {
         return call(thread::signals_blocked());
     }
     // All but the one that a fault served by its own thread comes as.
@@ -164,16 +165,6 @@ fn around_fork_with(call: impl FnOnce(u64) -> c_long) -> c_long {
     answer
 }
 
-/// Turns the kernel's answer into the C library's.
-pub(crate) extern "C" fn note_error(answer: c_long) -> c_long {
-    if (-4095..0).contains(&answer) {
-        // SAFETY: sets the calling thread's error number.
-        unsafe { *libc::__errno_location() = -answer as c_int };
-        return -1;
-    }
-    answer
-}
-
 /// Returns true if a `clone3` with arguments at `arguments` is a fork. They are read by way of the
 /// kernel, since they may be anything; what can't be read it will refuse, too.
 #[cfg(target_arch = "x86_64")]
@@ -183,7 +174,7 @@ extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
     /// The size of the arguments' first version, and where in them is a stack of the child's own.
     const BYTES_LEAST: usize = 64;
     const STACK_AT: usize = 40;
-    if bytes < BYTES_LEAST || !crate::REQUESTS.has_engine() {
+    if bytes < BYTES_LEAST || !PROCESS.requests.has_engine() {
         return false;
     }
     let read = |at: usize| {
@@ -191,7 +182,7 @@ extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
         let is_read = thread::read_own_memory(arguments.wrapping_add(at), &mut word);
         is_read.map(|()| u64::from_ne_bytes(word))
     };
-    let found = hooks::keeping_errno(|| read(0).zip(read(STACK_AT)));
+    let found = keeping_errno(|| read(0).zip(read(STACK_AT)));
     found.is_some_and(|(flags, stack)| flags & libc::CLONE_VM as u64 == 0 && stack == 0)
 }
 

@@ -7,7 +7,7 @@
 
 use std::ffi::{c_int, c_uint, c_ulong, c_void};
 
-use crate::REQUESTS;
+use crate::process::PROCESS;
 
 /// More than the first bytes of what is given need not fit.
 const PIPE_BYTES_LEAST: usize = 4096;
@@ -24,7 +24,7 @@ pub unsafe extern "C" fn vmsplice(
     count: usize,
     flags: c_uint,
 ) -> isize {
-    if !REQUESTS.has_engine() || !takes_in(file) {
+    if !PROCESS.requests.has_engine() || !takes_in(file) {
         // SAFETY: passed on as it is: from a pipe, the kernel copies; all else it refuses.
         return unsafe { libc::syscall(libc::SYS_vmsplice, file, parts, count, flags) } as isize;
     }
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn setsockopt(
     bytes: libc::socklen_t,
 ) -> c_int {
     let is_zero_copy = (level, name) == (libc::SOL_SOCKET, libc::SO_ZEROCOPY);
-    if is_zero_copy && REQUESTS.has_engine() {
+    if is_zero_copy && PROCESS.requests.has_engine() {
         // SAFETY: sets the calling thread's error number.
         unsafe { *libc::__errno_location() = libc::EOPNOTSUPP };
         return -1;

@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use tidemark_live::sys::{memory, reserve, thread};
 
-use crate::hooks::keeping_errno;
+use crate::calls::keeping_errno;
 
 /// The soft limit and the hard one.
 type Limits = [u64; 2];

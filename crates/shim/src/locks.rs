@@ -17,9 +17,9 @@ use tidemark_live::requests::Ask;
 use tidemark_live::sys::maps::{Area, Kind, Maps};
 use tidemark_live::sys::{Errno, PAGE, memory};
 
-use crate::REQUESTS;
-use crate::hooks::{ASK_LIMIT, keeping_errno};
+use crate::calls::keeping_errno;
 use crate::own::visit_foreign;
+use crate::process::{ASK_LIMIT, PROCESS};
 
 /// True if the kernel locks every mapping from now on.
 static IS_FUTURE: AtomicBool = AtomicBool::new(false);
@@ -85,7 +85,7 @@ fn lock(start: usize, bytes: usize, flags: MlockFlags) -> c_int {
         })
     };
     let is_known = MlockFlags::ONFAULT.contains(flags);
-    if !is_known || bytes == 0 || !REQUESTS.has_engine() {
+    if !is_known || bytes == 0 || !PROCESS.requests.has_engine() {
         return lock_as(flags);
     }
     let marked = lock_as(MlockFlags::ONFAULT);
@@ -204,7 +204,7 @@ fn let_go(start: usize, bytes: usize) -> bool {
         start: first,
         bytes: bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes),
     };
-    keeping_errno(|| REQUESTS.ask(ask, ASK_LIMIT)) == Some(1)
+    keeping_errno(|| PROCESS.requests.ask(ask, ASK_LIMIT)) == Some(1)
 }
 
 /// The kernel's answer as the C library's.

@@ -10,9 +10,9 @@ use tidemark_live::requests::Ask;
 use tidemark_live::sys::maps::{self, Area, Kind};
 use tidemark_live::sys::{Errno, PAGE, reserve};
 
-use crate::forks::note_error;
-use crate::hooks::{self, ASK_LIMIT, files, keeping_errno};
-use crate::{REQUESTS, filters, system_call, system_call_of_six};
+use crate::calls::{keeping_errno, note_error, system_call, system_call_of_six};
+use crate::hooks::{self, files};
+use crate::process::{ASK_LIMIT, PROCESS};
 
 /// The number of times that a mapping is tried again that the kernel has as several.
 const PARTS_TRIES: u32 = 3;
@@ -95,8 +95,8 @@ fn note_wiping(start: usize, bytes: usize, advice: c_int) {
         libc::MADV_KEEPONFORK => Ask::Keep { start, bytes },
         _ => return,
     };
-    if bytes > 0 && !filters::are_set() && REQUESTS.has_engine() {
-        keeping_errno(|| REQUESTS.ask(ask, ASK_LIMIT));
+    if bytes > 0 && !PROCESS.is_filtered() && PROCESS.requests.has_engine() {
+        keeping_errno(|| PROCESS.requests.ask(ask, ASK_LIMIT));
     }
 }
 
@@ -162,7 +162,7 @@ pub unsafe extern "C" fn mremap(
         return libc::MAP_FAILED;
     }
     let is_whole = flags & libc::MREMAP_FIXED != 0 && bytes_before == bytes;
-    let may_be_several = is_whole && REQUESTS.has_engine() && is_mapped(start);
+    let may_be_several = is_whole && PROCESS.requests.has_engine() && is_mapped(start);
     let mut answer = move_memory(start, bytes_before, bytes, flags, place);
     if answer == c_long::from(-libc::EFAULT) {
         let moved = keeping_errno(|| match may_be_several {
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn mremap(
 /// the program. The engine may be about to take over a part of it, which makes two mappings of one,
 /// or one of two: that is over before each try. `None` if it stays refused.
 fn enlarge(start: usize, bytes_before: usize, bytes: usize, flags: c_int) -> Option<c_long> {
-    if flags != libc::MREMAP_MAYMOVE || bytes <= bytes_before || !REQUESTS.has_engine() {
+    if flags != libc::MREMAP_MAYMOVE || bytes <= bytes_before || !PROCESS.requests.has_engine() {
         return None;
     }
     (0..PARTS_TRIES).find_map(|_| {

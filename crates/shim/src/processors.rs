@@ -9,10 +9,10 @@ use std::ffi::c_int;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use crate::hooks::{find_original, keeping_errno};
+use crate::calls::{find_original, keeping_errno};
 use tidemark_live::requests::Ask;
 
-use crate::REQUESTS;
+use crate::process::PROCESS;
 
 /// The longest wait for the end of a series.
 const ASK_LIMIT: Duration = Duration::from_secs(1);
@@ -30,9 +30,9 @@ unsafe fn call(
     bytes: usize,
     set: *mut libc::cpu_set_t,
 ) -> c_int {
-    if REQUESTS.has_engine() {
+    if PROCESS.requests.has_engine() {
         // Without an answer it is seen as it is.
-        let _ = keeping_errno(|| REQUESTS.ask(Ask::Release, ASK_LIMIT));
+        let _ = keeping_errno(|| PROCESS.requests.ask(Ask::Release, ASK_LIMIT));
     }
     match find_original(found, name) {
         0 => libc::ENOSYS,

@@ -8,8 +8,9 @@ use tidemark_live::engine::{FaultOutcome, say};
 use tidemark_live::sys::{signal, socket};
 
 use crate::awake::finishes_soon;
+use crate::engine::with_engine;
+use crate::process::PROCESS;
 use crate::thread::admit_signals;
-use crate::{REQUESTS, with_engine};
 
 /// The signal's bit in the kernel's masks.
 pub(crate) const BIT: u64 = 1 << (libc::SIGBUS - 1);
@@ -64,7 +65,7 @@ extern "C" fn handle(number: c_int, info: *mut libc::siginfo_t, context: *mut c_
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel hands in a live description of the signal.
     let address = unsafe { (*info).si_addr() } as usize;
-    if !REQUESTS.is_here() {
+    if !PROCESS.requests.is_here() {
         wait_for_food(number, info, context);
         return;
     }

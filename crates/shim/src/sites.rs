@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::mm::MprotectFlags;
 use tidemark_live::sys::{Errno, PAGE};
 
+use crate::calls::find_original;
 use crate::{forks, hooks};
 
 /// The most bytes of a function that are searched.
@@ -71,7 +72,7 @@ impl Site {
     fn replace(&self) -> Result<(), Errno> {
         static NONE: AtomicUsize = AtomicUsize::new(0);
         NONE.store(0, Ordering::Relaxed);
-        let start = hooks::find_original(&NONE, self.function);
+        let start = find_original(&NONE, self.function);
         if start == 0 {
             return Err(Errno::NOENT);
         }

@@ -5,9 +5,8 @@ use std::ffi::{CStr, c_int, c_long};
 
 use tidemark_live::engine::say;
 
-use crate::forks::note_error;
-use crate::hooks::keeping_errno;
-use crate::{REQUESTS, filters, system_call};
+use crate::calls::{keeping_errno, note_error, system_call};
+use crate::process::PROCESS;
 
 /// The parts that a program shares with its engine, as far as `unshare` asks about them.
 const SHARED: c_long = (libc::CLONE_VM | libc::CLONE_SIGHAND) as c_long;
@@ -30,7 +29,7 @@ pub(crate) extern "C" fn unshare_by_call(_: c_long, flags: c_long) -> c_long {
     let call = |flags: c_long| unsafe { system_call(libc::SYS_unshare, [flags, 0, 0, 0, 0]) };
     note_error(match flags & SHARED {
         0 => call(flags),
-        _ if filters::are_set() || !REQUESTS.has_engine() => call(flags),
+        _ if PROCESS.is_filtered() || !PROCESS.requests.has_engine() => call(flags),
         _ => call(flags & !SHARED | libc::CLONE_THREAD as c_long),
     })
 }
@@ -48,7 +47,7 @@ pub unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
 pub(crate) extern "C" fn setns_by_call(_: c_long, file: c_long, kinds: c_long) -> c_long {
     // SAFETY: the caller's system call, which takes no pointer.
     let answer = unsafe { system_call(libc::SYS_setns, [file, kinds, 0, 0, 0]) };
-    if answer == REFUSED && !filters::are_set() && REQUESTS.has_engine() {
+    if answer == REFUSED && !PROCESS.is_filtered() && PROCESS.requests.has_engine() {
         if keeping_errno(|| is_own_time(file as c_int)) {
             return 0;
         }

@@ -5,8 +5,8 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::AtomicUsize;
 
-use crate::hooks::find_original;
-use crate::way;
+use crate::calls::find_original;
+use crate::process::PROCESS;
 
 type Spawn = unsafe extern "C" fn(
     *mut libc::pid_t,
@@ -46,7 +46,7 @@ macro_rules! interpose {
             let error = unsafe { original(at, path, actions, attributes, arguments, variables) };
             if error == 0 {
                 // SAFETY: the caller's place, or ours, which has just been written to.
-                way::announce_child(unsafe { place.read() });
+                PROCESS.way.announce_child(unsafe { place.read() }, PROCESS.is_filtered());
             }
             error
         }

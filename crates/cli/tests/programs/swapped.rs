@@ -1,4 +1,4 @@
-//! What lies in the swap file of a run.
+//! The contents of the swap file of a run.
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Answering program threads.
 
-use super::step::MAPPED_BYTES_LEAST;
-use super::{Engine, page_of, pages_in};
+use super::Engine;
+use crate::parts::units::{page_of, pages_in};
 use crate::requests::{Ask, FileMapping, Requests, Taken};
 use crate::sys::PAGE;
 
@@ -14,20 +14,21 @@ impl Engine {
     }
 
     fn answer_ask(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
+        let mode = self.setup.mode;
         match ask {
-            Ask::Map { bytes, .. } if self.setup.is_in_step && bytes < MAPPED_BYTES_LEAST => {
-                requests.answer(taken, 0);
-            }
+            Ask::Map { bytes, .. } if !mode.manages_mapping_of(bytes) => requests.answer(taken, 0),
             Ask::Map { start, bytes } => {
                 self.take_over_new(start, start + bytes);
                 requests.answer(taken, 0);
             }
-            Ask::Look { .. } if self.setup.is_in_step => requests.answer(taken, 0),
+            Ask::Look { .. } if !mode.looks_for_memory() => requests.answer(taken, 0),
             Ask::Look { start, bytes } => {
                 self.take_over_within(start, start + bytes);
                 // It has been filled already, and the thread may fill more as soon as it goes on.
                 requests.hold(taken);
-                self.adoption.hold(taken, start, start + bytes);
+                self.addresses
+                    .adoption_mut()
+                    .hold(taken, start, start + bytes);
             }
             Ask::Leave { start, bytes } => {
                 self.leave_alone(start, start + bytes);
@@ -42,11 +43,12 @@ impl Engine {
                 requests.answer(taken, 0);
             }
             Ask::Keep { start, bytes } => {
-                self.forget_wiped(start, start + bytes);
+                self.addresses.unwipe(start, start + bytes);
                 requests.answer(taken, 0);
             }
             Ask::LendFolder { socket } => {
-                let is_lent = self.lend_folder(socket).is_ok();
+                let folder = self.setup.control.as_deref();
+                let is_lent = self.line.lend_folder(folder, socket).is_ok();
                 requests.answer(taken, u64::from(is_lent));
             }
             Ask::MapFile(_) | Ask::AdviseFile { .. } => self.answer_of_files(requests, taken, ask),
@@ -70,7 +72,7 @@ impl Engine {
             }
             Ask::CatchUp => {
                 self.catch_up();
-                self.flush_decisions();
+                self.telemetry.flush_decisions();
                 requests.answer(taken, 0);
             }
             Ask::Finish => {
@@ -111,21 +113,18 @@ impl Engine {
     /// Takes over what of a range can be managed and is not yet, of mappings of any size.
     fn take_over_within(&mut self, start: usize, end: usize) {
         if !self.await_changes() {
-            self.adoption.hasten_scan();
+            self.addresses.adoption_mut().hasten_scan();
             return;
         }
-        for (from, to) in self.scanner.collect_manageable(start, end) {
-            self.scanner.forget_refused(from, to);
+        for (from, to) in self.addresses.collect_manageable(start, end) {
             self.take_over_gaps(from, to);
         }
     }
 
     /// Takes over what of a range may be managed and is not yet.
     pub(super) fn take_over_gaps(&mut self, start: usize, end: usize) {
-        for (from, to) in self.managed.collect_gaps(start, end) {
-            for (from, to) in self.scanner.collect_free(from, to) {
-                self.take_over(from, to);
-            }
+        for (from, to) in self.addresses.collect_untaken(start, end) {
+            self.take_over(from, to);
         }
     }
 
@@ -137,22 +136,20 @@ impl Engine {
             // A scan will find it.
             return;
         }
-        self.scanner.forget(start, end);
-        if self.managed.contains(start) {
+        self.addresses.scanner_mut().forget(start, end);
+        if self.addresses.contains(start) {
             self.vm.unmap(
                 &mut self.machine,
                 self.space,
                 page_of(start),
                 pages_in(start, end),
             );
-            self.managed.remove(start, end);
+            self.addresses.remove(start, end);
             self.note_unmapped(start, end);
-            self.outside.remove(start, end);
-            self.forget_wiped(start, end);
             self.forget_neighbours(start, end);
             self.forget_files(start, end);
         }
-        for (start, end) in self.scanner.collect_free(start, end) {
+        for (start, end) in self.addresses.scanner_mut().collect_free(start, end) {
             self.take_over(start, end);
         }
     }

@@ -22,7 +22,6 @@
 //! 2. From then on until the fork is over the core's limit does not change: pages would begin to
 //!    leave, in both processes.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidemark_partition as share;
@@ -31,17 +30,9 @@ use tidemark_core::compressed::division::SHRINKING_ROOM;
 use tidemark_core::time::Time;
 use tidemark_tasks::BESIDE_PART;
 
-use super::{Engine, now};
-use crate::control;
+use super::Engine;
+use crate::parts::units::now;
 use crate::shared::{Counter, ProcessIndex};
-use crate::sys::socket;
-
-/// The time for which an engine waits for the frames that a child needs. The supervisor has them at
-/// once, or has to take them from another engine, or has none.
-const ANSWER_NS_MAX: u64 = 4_000_000;
-/// The same while most of memory is not in use: then there are frames, and who divides them has
-/// not had its turn.
-const FREE_NS_MAX: u64 = 50_000_000;
 
 /// The time for which an engine waits for more memory before it ends a program for want of it.
 const MORE_NS_MAX: u64 = 2_000_000_000;
@@ -55,15 +46,6 @@ const BESIDE_FREE: u64 = 512;
 /// The step, in frames, in which memory beside the frames counts.
 const BESIDE_STEP: u64 = 64;
 
-/// The requests to the supervisor that are due.
-#[derive(Default)]
-pub(super) struct Asking {
-    /// The process's memory beside its frames, in pages, as it was last measured.
-    beside_last: u64,
-    /// The supervisor is to be poked.
-    has_news: bool,
-}
-
 impl Engine {
     /// Takes over the budget that the supervisor has set.
     pub(super) fn follow_budget(&mut self) {
@@ -72,11 +54,10 @@ impl Engine {
 
     /// Takes over the budget that the supervisor has set, or `most` frames of it.
     fn follow_budget_to(&mut self, most: u32) {
-        let record = self.record();
         let config = self.vm.config();
         let least = config.reserve + 1;
         let limits = (least, most.clamp(least, config.frames_max));
-        let wanted = self.shared.process(record).follow_budget(limits);
+        let wanted = self.line.process().follow_budget(limits);
         let (vm, machine) = (&mut self.vm, &mut self.machine);
         self.task.handle_budget(self.now, wanted, vm, machine);
     }
@@ -89,11 +70,10 @@ impl Engine {
         }
         let in_use = self.in_use();
         let found = anonymous_pages.saturating_sub(u64::from(in_use) + BESIDE_FREE);
-        // What is only there until it is found and becomes a frame is not there the next time.
-        let beside = found.min(std::mem::replace(&mut self.asking.beside_last, found));
+        let beside = self.addresses.adoption_mut().note_beside(found);
         let most = u64::from(self.task.budget() / BESIDE_PART);
         let beside = beside.min(most) / BESIDE_STEP * BESIDE_STEP;
-        self.gauges.set(Counter::FramesBeside, beside);
+        self.telemetry.set(Counter::FramesBeside, beside);
         let (vm, machine) = (&mut self.vm, &mut self.machine);
         self.task
             .handle_beside(self.now, beside as u32, vm, machine);
@@ -117,9 +97,9 @@ impl Engine {
     /// The number of pages that were last said to be in use, with those that are charged to neither
     /// side of a fork.
     fn charged(&self) -> u32 {
-        let record = self.shared.process(self.record());
+        let record = self.line.process();
         let charged = record.counter(Counter::FramesResident).load(Relaxed);
-        charged as u32 + self.freeze.shared()
+        charged as u32 + self.intake.freeze().shared()
     }
 
     /// The number of pages of memory that this process has, with what counts as such.
@@ -166,22 +146,24 @@ impl Engine {
         }
         let in_use = self.in_use();
         let news = self.task.poll_news(&self.vm, in_use);
-        let record = self.shared.process(self.record());
+        let record = self.line.process();
         let is_asking = news.asks.is_some_and(|frames| record.ask(frames));
-        self.asking.has_news |= is_asking || news.has_given_up;
+        if is_asking || news.has_given_up {
+            self.line.note_news();
+        }
     }
 
     /// Takes unassigned frames, before this process is short of its own with `coming` more.
     ///
     /// Without a supervisor that is what it has left.
     pub(super) fn take_unassigned(&mut self, coming: u32) {
-        if self.sampling.is_some() || self.task.is_parked() {
+        if self.telemetry.is_recording() || self.task.is_parked() {
             return;
         }
         let most = share::takes(self.task.budget().into(), (self.used() + coming).into());
         // No more than half of them: others may need some at the same moment.
-        let most = most.min(self.shared.unassigned().div_ceil(2)) as u32;
-        let record = self.shared.process(self.record());
+        let most = most.min(self.line.shared().unassigned().div_ceil(2)) as u32;
+        let record = self.line.process();
         if most > 0 && record.take_unassigned(1, most) > 0 {
             self.follow_budget();
         }
@@ -190,7 +172,7 @@ impl Engine {
     /// Sees to it before a fork that two processes can hold what this one does: where neither
     /// unassigned nor unused frames suffice for a child, asks for as many as two need.
     pub(super) fn make_way(&mut self) {
-        let record = self.shared.process(self.record());
+        let record = self.line.process();
         if self.has_own_memory() || record.can_endow(self.used()) {
             return;
         }
@@ -208,11 +190,11 @@ impl Engine {
         if self.has_own_memory() {
             return Some(self.task.shared_pages());
         }
-        let record = self.shared.process(self.record());
+        let record = self.line.process();
         let whole = record.budget();
         if record.can_endow(self.used()) {
             self.follow_budget_to(whole);
-        } else if self.used() <= whole / 2 || !self.shared.is_dividing() || self.now > end {
+        } else if self.used() <= whole / 2 || !self.line.shared().is_dividing() || self.now > end {
             self.follow_budget_to(whole / 2);
         } else {
             return None;
@@ -227,69 +209,63 @@ impl Engine {
         if self.has_own_memory() {
             return true;
         }
-        let record = self.shared.process(self.record());
-        let child = self.shared.process(child);
+        let record = self.line.process();
+        let child = self.line.shared().process(child);
         let used = self.used();
         let Some(part) = record.endow(&child, used, is_late) else {
             return false;
         };
-        self.freeze.note_shared(used.saturating_sub(part));
+        self.intake
+            .freeze_mut()
+            .note_shared(used.saturating_sub(part));
         true
     }
 
     /// Returns true if no other process gives anything back: there is none, or what is recorded has
     /// room for all.
     fn has_own_memory(&self) -> bool {
-        self.control.is_none() || self.sampling.is_some()
+        !self.line.has_supervisor() || self.telemetry.is_recording()
     }
 
     /// Asks for as many frames as this process and a child use together, and waits for them: for a
     /// short while, as there may be none.
     fn ask_for_two(&mut self) {
         let wanted = share::asks(self.used().into());
-        let record = self.shared.process(self.record());
+        let record = self.line.process();
         let before = record.budget();
-        if self.has_all_memory() || wanted <= before.into() || !record.ask(wanted) {
+        if self.line.has_all_memory() || wanted <= before.into() || !record.ask(wanted) {
             return;
         }
-        self.poke();
+        self.line.poke();
         self.wait_for_answer(before);
     }
 
-    /// Waits for another budget than `before`: for a short while, as there may be none, but for
-    /// longer while most of memory is not in use.
+    /// Waits for another budget than `before`: see [`Line::await_budget`].
+    ///
+    /// [`Line::await_budget`]: crate::parts::line::Line::await_budget
     fn wait_for_answer(&mut self, before: u32) {
-        let limit_ns = match self.is_mostly_free() {
-            true => FREE_NS_MAX,
-            false => ANSWER_NS_MAX,
-        };
-        let end = now().after_ns(limit_ns);
-        while self.shared.process(self.record()).budget() == before && now() < end {
-            let Some(control) = &self.control else { return };
-            // Whatever the wait answers, the loop looks for itself.
-            let _ = socket::wait_readable(&[control.as_fd()], Some(ANSWER_NS_MAX / 4));
-            self.hear_supervisor();
+        if self.line.await_budget(before) {
+            self.now = now();
+            self.follow_budget();
         }
-        self.now = now();
-        self.follow_budget();
     }
 
     /// Asks for more where the program would be ended for want of memory, while others have some:
     /// after many forks they do not use it yet, or have ended and not been missed yet. Answers
     /// whether there is more now.
     pub(super) fn gets_more(&mut self) -> bool {
-        let may_ask = !self.has_own_memory() && self.control.is_some();
+        let may_ask = !self.has_own_memory() && self.line.has_supervisor();
         let (had, end) = (self.task.budget(), now().after_ns(MORE_NS_MAX));
         // It may have been given more since it last looked.
         self.follow_budget();
         while self.task.budget() <= had {
-            if !may_ask || self.has_all_memory() || now() > end {
+            if !may_ask || self.line.has_all_memory() || now() > end {
                 return false;
             }
-            let record = self.shared.process(self.record());
+            let record = self.line.process();
             let before = record.budget();
             record.ask(share::asks(before.into()));
-            self.poke();
+            self.line.poke();
             self.wait_for_answer(before);
         }
         true
@@ -299,32 +275,17 @@ impl Engine {
     /// connection. While most of memory is not in use, who is short waits for what it is given:
     /// else it would give up pages for want of a word.
     pub(super) fn send_reports(&mut self) {
-        if !std::mem::take(&mut self.asking.has_news) {
+        if !self.line.take_news() {
             return;
         }
-        self.poke();
-        let record = self.shared.process(self.record());
+        self.line.poke();
+        let record = self.line.process();
         let before = record.budget();
-        if record.asked() > before.into() && !self.has_all_memory() && self.is_mostly_free() {
+        if record.asked() > before.into()
+            && !self.line.has_all_memory()
+            && self.line.is_mostly_free()
+        {
             self.wait_for_answer(before);
-        }
-    }
-
-    /// Returns true if there is no more memory than this process has been given.
-    fn has_all_memory(&self) -> bool {
-        let budget = self.shared.process(self.record()).budget();
-        u64::from(budget) >= self.shared.frames_total()
-    }
-
-    fn is_mostly_free(&self) -> bool {
-        let total = self.shared.frames_total();
-        self.shared.frames_resident() < total - total / 4
-    }
-
-    fn poke(&self) {
-        if let Some(control) = &self.control {
-            // If it is gone, that shows when it is next heard.
-            let _ = control::poke(control.as_fd());
         }
     }
 }

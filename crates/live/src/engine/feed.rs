@@ -20,12 +20,13 @@ use std::time::Duration;
 use tidemark_core::id::SlotId;
 use tidemark_core::vm::Contents;
 
-use super::{Engine, Trouble, address_of, now, say};
+use super::Engine;
+use crate::parts::intake::RUN_MAX;
+use crate::parts::trouble::{Trouble, say};
+use crate::parts::units::{address_of, now};
 use crate::sys::PAGE;
 use crate::sys::uffd::{Message, Messages, Progress, Stop, Uffd};
 
-/// Pages read and copied in one go at most.
-pub(super) const RUN_MAX: usize = 64;
 /// The longest time that transfers may take to end.
 const FILLING_NS_MAX: u64 = 20_000_000_000;
 /// The time that a child may take for one change of its address space.
@@ -68,7 +69,7 @@ impl Engine {
                 Contents::Frame(frame) => self.machine.pooled(frame).is_some(),
                 Contents::Slot(_) => true,
             };
-            if is_out && !self.wiped.contains(address_of(at)) {
+            if is_out && !self.addresses.is_wiped(address_of(at)) {
                 lacking.insert(address_of(at), contents);
             }
         };
@@ -141,7 +142,7 @@ impl Engine {
         (first, count): (SlotId, usize),
         read: &mut (SlotId, usize),
     ) -> Served {
-        let page = &mut self.freeze.page;
+        let page = self.intake.page();
         let known = |(from, pages): (SlotId, usize)| {
             let skipped = first.0.checked_sub(from.0)? as usize;
             (skipped < pages).then(|| (skipped, pages - skipped))

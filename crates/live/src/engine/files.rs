@@ -24,11 +24,11 @@ use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, VirtPage};
 use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::memory::address_space::Advice;
 
-use super::faults::Arrival;
-use super::feed::RUN_MAX;
-use super::trouble::pid;
-use super::{Engine, Trouble, address_of, page_of, pages_in, say};
+use super::Engine;
 use crate::mapped::{MappedFile, Part};
+use crate::parts::intake::{Arrival, RUN_MAX};
+use crate::parts::trouble::{Trouble, pid, say};
+use crate::parts::units::{address_of, page_of, pages_in};
 use crate::requests::{FileMapping, SHARED, TAKEN};
 use crate::shared::Counter;
 use crate::store::Cause;
@@ -90,17 +90,22 @@ impl Engine {
         let Ok(facts) = file_maps::facts(&file) else {
             return false;
         };
-        if !self.mapped.wants(facts.path.as_os_str().as_bytes()) {
+        if !self
+            .addresses
+            .files()
+            .wants(facts.path.as_os_str().as_bytes())
+        {
             return false;
         }
         match self.replace_mapping(made, &file, &facts) {
             Ok(()) => {
-                self.gauges.add(Counter::FileMappings, 1);
+                self.telemetry.add(Counter::FileMappings, 1);
                 true
             }
             Err(passed) => {
-                self.gauges.add(Counter::FileMappingsPassed, 1);
-                self.gauges.add(Counter::FileBytesPassed, made.bytes as u64);
+                self.telemetry.add(Counter::FileMappingsPassed, 1);
+                self.telemetry
+                    .add(Counter::FileBytesPassed, made.bytes as u64);
                 self.tell_of_passed(passed, &facts);
                 false
             }
@@ -110,10 +115,10 @@ impl Engine {
     /// Says once for each reason why a file that the user has named is not managed.
     fn tell_of_passed(&mut self, passed: Passed, facts: &Facts) {
         let bit = 1 << passed as u32;
-        if !self.mapped.is_named || self.mapped.told & bit != 0 {
+        if !self.addresses.files().is_named || self.addresses.files().told & bit != 0 {
             return;
         }
-        self.mapped.told |= bit;
+        self.addresses.files_mut().told |= bit;
         say(&format!(
             "{} ({}): `{}` is not managed: {}",
             self.setup.name,
@@ -156,7 +161,7 @@ impl Engine {
             let _ = file_maps::restore(native, file);
             return Err(Passed::Refused);
         }
-        self.scanner.forget(start, end);
+        self.addresses.scanner_mut().forget(start, end);
         self.vm.unmap(&mut self.machine, self.space, at, pages);
         let pager = self.store.open_file(Source {
             file: own.into(),
@@ -182,8 +187,8 @@ impl Engine {
             bytes,
         };
         self.map_pages(part, known.pages());
-        self.mapped.insert(part, known);
-        self.managed.insert(start, end);
+        self.addresses.files_mut().insert(part, known);
+        self.addresses.insert(start, end);
         self.note_mapped(start, end);
         Ok(())
     }
@@ -205,21 +210,21 @@ impl Engine {
 
     /// Forgets files in a range that is not theirs any more.
     pub(super) fn forget_files(&mut self, start: usize, end: usize) {
-        if self.mapped.is_empty() {
+        if self.addresses.files().is_empty() {
             return;
         }
         self.machine.forget_closed(start, end);
-        let parts = self.mapped.take(start, end);
+        let parts = self.addresses.files_mut().take(start, end);
         for part in &parts {
-            if self.mapped.remove_unused(part.pager) {
+            if self.addresses.files_mut().remove_unused(part.pager) {
                 self.store.close_file(part.pager);
             }
         }
         let pages = parts.iter().map(|part| pages_in(part.start, part.end));
-        self.mapped.gone_pages += pages.sum::<u64>();
+        self.addresses.files_mut().gone_pages += pages.sum::<u64>();
         let opened = u64::from(self.machine.pool().opened());
-        if self.mapped.gone_pages * GONE_PART >= opened.max(1) {
-            self.mapped.gone_pages = 0;
+        if self.addresses.files_mut().gone_pages * GONE_PART >= opened.max(1) {
+            self.addresses.files_mut().gone_pages = 0;
             self.give_free_pages_back();
         }
     }
@@ -238,7 +243,7 @@ impl Engine {
 
     /// The part of a file at an address.
     pub(super) fn file_part(&self, at: VirtPage) -> Option<Part> {
-        self.mapped.find(address_of(at))
+        self.addresses.files().find(address_of(at))
     }
 
     /// Serves a fault on a page of a file that should be there. If it is gone without a word, it is
@@ -248,10 +253,10 @@ impl Engine {
         match self.machine.pages().is_present(address_of(at)) {
             Ok(true) => {
                 self.machine.wake(at);
-                self.gauges.add(Counter::SpuriousFaults, 1);
+                self.telemetry.add(Counter::SpuriousFaults, 1);
                 self.end_wait(arrival, None);
             }
-            _ if self.machine.is_changing() => self.waiting.put_off(arrival),
+            _ if self.machine.is_changing() => self.intake.faults_mut().put_off(arrival),
             _ => {
                 self.vm.discard(&mut self.machine, self.space, at, 1);
                 self.serve(arrival);
@@ -266,11 +271,11 @@ impl Engine {
         let Some(part) = self.file_part(at) else {
             return false;
         };
-        let known = self.mapped.file(part.pager).bytes;
+        let known = self.addresses.files().file(part.pager).bytes;
         let size = self.store.size_of_file(part.pager).unwrap_or(known);
         if size > known && part.page_at(address_of(at)) < size.div_ceil(PAGE_BYTES) {
             self.grow_file(part.pager, size);
-            self.waiting.put_off(arrival);
+            self.intake.faults_mut().put_off(arrival);
             return true;
         }
         self.end_who_touches(at);
@@ -287,11 +292,11 @@ impl Engine {
 
     /// Takes in that a file is longer than it was known to be.
     fn grow_file(&mut self, pager: PagerId, size: u64) {
-        let before = self.mapped.file(pager).clone();
-        self.mapped.file_mut(pager).bytes = size;
+        let before = self.addresses.files().file(pager).clone();
+        self.addresses.files_mut().file_mut(pager).bytes = size;
         self.store.set_size_of_file(pager, size);
         let file_pages = size.div_ceil(PAGE_BYTES).min(PAGES_MAX);
-        for part in self.mapped.parts_of(pager) {
+        for part in self.addresses.files().parts_of(pager) {
             let (last, start) = (
                 part.address_of(before.bytes / PAGE_BYTES),
                 part.address_of(before.pages()),
@@ -331,14 +336,14 @@ impl Engine {
             return false;
         }
         let failure = self.store.take_failure_of(part.pager);
-        let known = self.mapped.file(part.pager).bytes;
+        let known = self.addresses.files().file(part.pager).bytes;
         let size = self.store.size_of_file(part.pager).unwrap_or(known);
         if size < known {
             self.cut_file(part.pager, size);
         } else if let Some(failure) = failure
             && failure.cause != Cause::Short
         {
-            let file = self.mapped.file(part.pager).path.display();
+            let file = self.addresses.files().file(part.pager).path.display();
             say(&format!(
                 "{} ({}): `{file}`: {failure}; the program meets SIGBUS",
                 self.setup.name,
@@ -354,11 +359,11 @@ impl Engine {
     /// Takes in that a file is shorter than it was known to be: pages behind its end are lost, as
     /// natively, those that were modified included.
     fn cut_file(&mut self, pager: PagerId, size: u64) {
-        let file = self.mapped.file_mut(pager);
+        let file = self.addresses.files_mut().file_mut(pager);
         let before = std::mem::replace(&mut file.bytes, size);
         let path = file.path.display().to_string();
         self.store.set_size_of_file(pager, size);
-        for part in self.mapped.parts_of(pager) {
+        for part in self.addresses.files().parts_of(pager) {
             let start = part.address_of(size.div_ceil(PAGE_BYTES));
             if start < part.end {
                 let (at, pages) = (page_of(start), pages_in(start, part.end));
@@ -390,7 +395,7 @@ impl Engine {
         if !self.await_changes() {
             return 0;
         }
-        let parts = self.mapped.collect_overlaps(start, end);
+        let parts = self.addresses.files().collect_overlaps(start, end);
         if parts.is_empty() {
             return 0;
         }
@@ -413,7 +418,11 @@ impl Engine {
             let (at, pages) = (page_of(part.start), pages_in(part.start, part.end));
             match kept {
                 Some(advice) => self.vm.advise(self.space, at, pages, advice),
-                None => self.mapped.ahead.push_back(at.0..at.0 + pages),
+                None => self
+                    .addresses
+                    .files_mut()
+                    .ahead
+                    .push_back(at.0..at.0 + pages),
             }
         }
         self.read_files_ahead();
@@ -422,13 +431,13 @@ impl Engine {
 
     /// Has more read of what was asked for ahead, as far as there are frames for it.
     pub(super) fn read_files_ahead(&mut self) {
-        while let Some(mut due) = self.mapped.ahead.pop_front() {
+        while let Some(mut due) = self.addresses.files_mut().ahead.pop_front() {
             let before = due.start;
             let (vm, machine) = (&mut self.vm, &mut self.machine);
             vm.handle_prefetches(self.now, machine, self.space, &mut due);
             let is_moving = due.start != before || vm.transfers_pending() > 0;
             if !due.is_empty() && is_moving {
-                return self.mapped.ahead.push_front(due);
+                return self.addresses.files_mut().ahead.push_front(due);
             }
         }
     }
@@ -440,12 +449,23 @@ impl Engine {
             return 0;
         };
         let end = start.saturating_add(bytes);
-        if !self.await_changes() || self.mapped.collect_overlaps(start, end).is_empty() {
+        if !self.await_changes()
+            || self
+                .addresses
+                .files()
+                .collect_overlaps(start, end)
+                .is_empty()
+        {
             return 0;
         }
         let mut at = start;
         while at < end {
-            let next = self.mapped.collect_overlaps(at, end).first().copied();
+            let next = self
+                .addresses
+                .files()
+                .collect_overlaps(at, end)
+                .first()
+                .copied();
             let changed = match next {
                 Some(part) if part.start == at => {
                     at = part.end;
@@ -481,8 +501,8 @@ impl Engine {
             true => self.machine.close(part.start, part.end),
             false => self.machine.open(part.start, part.end),
         };
-        for taken in self.mapped.take(part.start, part.end) {
-            self.mapped.put(Part { is_closed, ..taken });
+        for taken in self.addresses.files_mut().take(part.start, part.end) {
+            self.addresses.files_mut().put(Part { is_closed, ..taken });
         }
         // The address space has been at rest just now. If it is not any more, pages that are there
         // stay as they are.
@@ -510,7 +530,7 @@ impl Engine {
         }
         let part = start
             .checked_add(before)
-            .and_then(|end| self.mapped.find(end - PAGE));
+            .and_then(|end| self.addresses.files().find(end - PAGE));
         let Some(part) = part.filter(|part| part.end == start + before && before < bytes) else {
             return 0;
         };
@@ -529,16 +549,16 @@ impl Engine {
             let _ = self.machine.close(more.start, more.end);
         }
         self.vm.unmap(&mut self.machine, self.space, at, pages);
-        self.adoption.remove(more.start, more.end);
-        self.managed.insert(more.start, more.end);
+        self.addresses.adoption_mut().remove(more.start, more.end);
+        self.addresses.insert(more.start, more.end);
         self.note_mapped(more.start, more.end);
-        self.mapped.put(more);
-        let known = self.mapped.file(part.pager).bytes;
+        self.addresses.files_mut().put(more);
+        let known = self.addresses.files().file(part.pager).bytes;
         let size = self.store.size_of_file(part.pager).unwrap_or(known);
         if size > known {
             self.grow_file(part.pager, size);
         } else {
-            self.map_pages(more, self.mapped.file(part.pager).pages());
+            self.map_pages(more, self.addresses.files().file(part.pager).pages());
         }
         TAKEN
     }
@@ -546,16 +566,16 @@ impl Engine {
     /// Reads pages of a file at once, into the engine's own: from the one at `address` on, up to
     /// `end`. Answers how many; none where the file has none.
     pub(super) fn read_file_now(&mut self, address: usize, end: usize) -> Result<usize, Cause> {
-        let Some(part) = self.mapped.find(address) else {
+        let Some(part) = self.addresses.files().find(address) else {
             return Ok(0);
         };
         let first = part.page_at(address);
-        let has = part.address_of(self.mapped.file(part.pager).pages());
+        let has = part.address_of(self.addresses.files().file(part.pager).pages());
         let is_out = |at: &usize| self.vm.contents_at(self.space, page_of(*at)).is_none();
         let pages = (address..has.min(end)).step_by(PAGE).take(RUN_MAX);
         let count = pages.take_while(is_out).count();
         if count > 0 {
-            let into = &mut self.freeze.page;
+            let into = self.intake.page();
             self.store.read_file_now((part.pager, first), count, into)?;
         }
         Ok(count)
@@ -564,12 +584,12 @@ impl Engine {
     /// Reads the page of a file at an address at once, for an engine at rest. `None`: the file has
     /// none, or can't be read.
     pub(super) fn read_file_frozen(&mut self, address: usize) -> Option<usize> {
-        let part = self.mapped.find(address)?;
+        let part = self.addresses.files().find(address)?;
         let page = part.page_at(address);
-        if page >= self.mapped.file(part.pager).pages() {
+        if page >= self.addresses.files().file(part.pager).pages() {
             return None;
         }
-        let into = &mut self.freeze.page;
+        let into = self.intake.page();
         let read = self.store.read_file_now((part.pager, page), 1, into);
         read.ok().map(|()| into.start())
     }
@@ -577,7 +597,7 @@ impl Engine {
     /// Has a child that was forked behind the engine's back meet `SIGBUS` where it touches pages of
     /// files that it lacks: no engine would bring them, and they would read as zeros.
     pub(super) fn poison_files_of(&self, child: &Uffd) {
-        for part in self.mapped.parts() {
+        for part in self.addresses.files().parts() {
             let mut at = part.start;
             while at < part.end {
                 let is_out = |at: &usize| self.vm.contents_at(self.space, page_of(*at)).is_none();
@@ -595,8 +615,8 @@ impl Engine {
     /// Has who touches what lies behind the ends of files in a range meet `SIGBUS`, now that the
     /// engine will not hear of it.
     pub(super) fn close_ends_of_files(&mut self, start: usize, end: usize) {
-        for part in self.mapped.collect_overlaps(start, end) {
-            let from = part.address_of(self.mapped.file(part.pager).pages());
+        for part in self.addresses.files().collect_overlaps(start, end) {
+            let from = part.address_of(self.addresses.files().file(part.pager).pages());
             if from < part.end {
                 let _ = self.machine.program().poison(from, part.end - from);
             }
@@ -605,7 +625,7 @@ impl Engine {
 
     /// Opens in a forked child the files that its parent's engine has open.
     pub(super) fn reopen_files(&mut self, parent_engine: u32) -> Result<(), Trouble> {
-        let mapped = &self.mapped;
+        let mapped = self.addresses.files();
         let reopened = self.store.reopen_files(|pager, number| {
             let copied = program::copy_of_others_file(parent_engine, number);
             // It may have gone already. By its path it is the same file, if that is still there.

@@ -32,7 +32,7 @@
 //! - **A supervisor that is slow**: the child waits for it, and for frames of others.
 //! - **Another process that touches the child's memory before there is an engine** waits, where
 //!   the kernel reports forks: the child's engine goes on with the userfaultfd that came with the
-//!   fork (`loan`).
+//!   fork (`parts/intake/freeze/loan.rs`).
 //! - **No engine in the child**: all its pages are brought back, or it is ended with a line.
 //!
 //! The kernel holds a fork until the engine has read of it. What else is read before that may have
@@ -48,33 +48,28 @@
 //!    before there are any.
 //! 3. The child's record, and its share in every slot, exist before the fork.
 
-mod kept;
-mod loan;
-
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
-use self::kept::{Aside, Fate, Held};
-use self::loan::Loans;
+use super::Engine;
 use super::budget::DIVIDING_NS_MAX;
-use super::faults::Arrival;
-use super::place::Place;
-use super::{Engine, Setup, Trouble, address_of, feed, now, page_of, pages_in};
 use crate::machine::{LiveMachine, Probe};
 use crate::meters;
+use crate::parts::intake::{Arrival, Fate};
+use crate::parts::place::Place;
+use crate::parts::trouble::Trouble;
+use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::requests::Requests;
-use crate::shared::{Loan, Offer, ProcessIndex, Shared, State};
+use crate::shared::{Loan, Offer, ProcessIndex};
 use crate::sys::maps::{Area, Maps};
 use crate::sys::memory;
-use crate::sys::uffd::{MESSAGES_MAX, Message, Progress, Stop, Uffd};
-use crate::sys::{PAGE, program, signal, socket, thread};
+use crate::sys::uffd::{Progress, Stop, Uffd};
+use crate::sys::{PAGE, program, socket, thread};
 
-/// The time that a fork waits for a record.
-const CLAIM_NS_MAX: u64 = 2_000_000_000;
 /// The pause between two looks whether the address space is at rest.
 const QUIET_PAUSE: Duration = Duration::from_micros(50);
 /// The time that the engine of a child's parent may take to close what it has for the child.
@@ -93,79 +88,7 @@ const OTHERS_WAIT_NS: u64 = 1_000_000_000;
 /// The time that a process may take to give up the half of its frames that its child will hold.
 const HALVING_NS_MAX: u64 = 5_000_000_000;
 
-/// The state of a fork.
-pub(super) struct Freeze {
-    is_frozen: bool,
-    /// The pages that are in use beyond the part that each process had after the last fork, as far
-    /// as they have not been given up since.
-    shared: u32,
-    /// Pages that were copied to their places while frozen.
-    aside: Aside,
-    /// Changes of the address space that were read while frozen.
-    held: Held,
-    /// The userfaultfds of children.
-    loans: Loans,
-    /// Pages to read into.
-    pub(super) page: crate::sys::memory::Mapping,
-}
-
-impl Freeze {
-    pub(super) fn new() -> Result<Freeze, crate::sys::Errno> {
-        Ok(Freeze {
-            is_frozen: false,
-            shared: 0,
-            aside: Aside::new()?,
-            held: Held::new()?,
-            loans: Loans::default(),
-            page: crate::sys::memory::Mapping::anonymous(feed::RUN_MAX * PAGE)?,
-        })
-    }
-
-    pub(super) fn is_frozen(&self) -> bool {
-        self.is_frozen
-    }
-
-    /// The pages that could not be given up before a fork, and are shared with the other process.
-    pub(super) fn shared(&self) -> u32 {
-        self.shared
-    }
-
-    /// Learns that this number of pages are, in a fork that could not wait any longer.
-    pub(super) fn note_shared(&mut self, pages: u32) {
-        self.shared = pages;
-    }
-
-    /// Learns how many frames are in use of those that may be.
-    pub(super) fn note_in_use(&mut self, in_use: u32, budget: u32) {
-        self.shared = self.shared.min(in_use.saturating_sub(budget));
-    }
-
-    /// Keeps a change for later.
-    pub(super) fn hold(&mut self, message: Message) {
-        self.held.push(&message);
-    }
-
-    /// Keeps the userfaultfd of the child until that has taken it.
-    pub(super) fn lend(&mut self, uffd: Uffd, shared: &Shared) {
-        self.loans.offer(uffd, shared);
-    }
-
-    /// Returns true if the userfaultfd of a child is open.
-    pub(super) fn has_lent(&self) -> bool {
-        self.loans.is_waiting()
-    }
-
-    fn has_room(&self) -> bool {
-        self.held.has_room(MESSAGES_MAX) && self.aside.has_room(MESSAGES_MAX)
-    }
-}
-
 impl Engine {
-    /// Returns true if what one more read brings can be kept while frozen without taking memory.
-    fn has_room(&self) -> bool {
-        self.freeze.has_room() && self.waiting.has_room()
-    }
-
     /// Finds frames for the child, or gives up half of what may be used, ends all transfers, claims
     /// the child's record and freezes. `None` if there is no record.
     ///
@@ -183,25 +106,15 @@ impl Engine {
         while !self.settle_changes() || self.machine.is_changing() {
             std::thread::sleep(QUIET_PAUSE);
         }
-        self.waiting.requeue_all();
-        self.begin_freeze(child);
+        self.intake.begin_freeze(self.line.record(), child);
         Some(child)
-    }
-
-    /// Changes no table from now on.
-    fn begin_freeze(&mut self, child: ProcessIndex) {
-        let lender = self.record();
-        self.freeze.loans.begin(lender, child);
-        self.freeze.held.clear();
-        self.freeze.aside.clear();
-        self.freeze.is_frozen = true;
     }
 
     /// Rests until the fork of `child` by `thread` is over, and goes on in the parent with what it
     /// has left.
     pub(super) fn rest(&mut self, thread: u32, child: ProcessIndex, requests: &Requests) {
         let program = self.machine.program().as_fd().as_raw_fd();
-        let files = [Some(program), Some(self.doorbell.as_raw_fd()), None, None];
+        let files = [Some(program), Some(self.line.doorbell()), None, None];
         let begun = now();
         while !requests.take_thaw() {
             // It may have been read before the rest began, or be refused for now.
@@ -212,9 +125,9 @@ impl Engine {
             // A sleep that fails for any reason is a short one.
             let ready = socket::wait_readable_raw(files, pause_ns).unwrap_or(0);
             if ready & 2 != 0 {
-                signal::take_rings(&self.doorbell);
+                self.line.take_rings();
             }
-            if ready & 1 != 0 && self.has_room() {
+            if ready & 1 != 0 && self.intake.has_room() {
                 self.read_messages();
             }
             self.close_needless();
@@ -222,7 +135,7 @@ impl Engine {
                 leave_if_alone();
             }
         }
-        self.freeze.loans.end();
+        self.intake.freeze_mut().end_fork();
         self.thaw();
         self.follow_budget();
     }
@@ -242,15 +155,15 @@ impl Engine {
             });
             tidemark_core::machine::Machine::settle(&mut self.machine);
             // What was touched before the fork stands before what the child touches.
-            self.publish_samples();
+            self.telemetry.publish_samples();
             // The child's pages count from here on: what was given up for it must not count, too.
             // It is not said again that this process has what is the child's then.
             self.publish();
-            let child = self.claim_child()?;
+            let child = self.line.claim_child()?;
             if self.split_budget(child, self.now >= late) {
                 return Some(child);
             }
-            self.shared.release(child);
+            self.line.shared().release(child);
         }
     }
 
@@ -264,48 +177,17 @@ impl Engine {
                 if !is_down {
                     self.vm.handle_tick(self.now, &mut self.machine);
                 }
-                self.turns.is_tended = false;
+                self.turns.note_tended(false);
                 self.carry_out();
                 self.machine.retry_deferred();
             }
             self.now = now();
             is_down = is_enough(self);
             let is_idle = is_down && self.vm.transfers_pending() == 0 && self.store.is_idle();
-            if is_idle && self.changes.is_settled() {
+            if is_idle && self.intake.is_settled() {
                 return;
             }
             self.store.wait(1_000_000);
-        }
-    }
-
-    /// Claims a record for a child. If all are taken, waits for processes to end, for a while.
-    fn claim_child(&mut self) -> Option<ProcessIndex> {
-        let end = now().after_ns(CLAIM_NS_MAX);
-        loop {
-            if let Some(child) = self.shared.claim_child(self.record()) {
-                return Some(child);
-            }
-            if self.control.is_none() {
-                self.release_dead();
-            }
-            if now() > end {
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// Without a supervisor no other process gives back what dead processes had.
-    fn release_dead(&self) {
-        let records = self.shared.processes();
-        let dead = records.filter(|(_, process)| {
-            let pid = rustix::process::Pid::from_raw(process.pid() as i32);
-            let is_running = process.state() == State::Running;
-            let alive = pid.map(rustix::process::test_kill_process);
-            is_running && alive == Some(Err(crate::sys::Errno::SRCH))
-        });
-        for (index, _) in dead {
-            self.shared.release(index);
         }
     }
 
@@ -314,14 +196,15 @@ impl Engine {
     fn serve_frozen(&mut self, (forking, child): (u32, ProcessIndex), begun: Time) -> bool {
         let mut has_any = false;
         // Nothing may be freed here: the queue is walked, not emptied.
-        for index in 0..self.waiting.arrived.len() {
-            let arrival = self.waiting.arrived[index];
+        let mut index = 0;
+        while let Some(arrival) = self.intake.faults().arrived_at(index) {
+            index += 1;
             let is_others = arrival.thread != forking;
             if is_others && !is_urgent(&arrival, begun) {
                 continue;
             }
             if is_others {
-                self.shared.process(child).note_served_at_fork();
+                self.line.shared().process(child).note_served_at_fork();
             }
             self.serve_aside(arrival.address, is_others);
             has_any = true;
@@ -332,31 +215,30 @@ impl Engine {
     /// Gives back the record of a child that did not come to be.
     pub(super) fn abandon_child(&mut self, child: u64) {
         if let Some(index) = child.checked_sub(1) {
-            self.shared.release(ProcessIndex(index as u32));
+            self.line.shared().release(ProcessIndex(index as u32));
         }
     }
 
     /// Goes on after a fork, in the parent or in the child.
     fn thaw(&mut self) {
         self.now = now();
-        self.freeze.is_frozen = false;
-        for message in self.freeze.held.take() {
+        for message in self.intake.freeze_mut().thaw() {
             self.apply(message);
         }
         self.take_in_aside();
-        self.adoption.scan_soon(self.now);
-        self.outside.hasten(self.now);
+        self.addresses.adoption_mut().scan_soon(self.now);
+        self.addresses.outside_mut().hasten(self.now);
     }
 
     /// Takes in what was copied to its place: it is newer than what the tables know. What has been
     /// moved since is found where it is by now, as in the end all is that stands there.
     fn take_in_aside(&mut self) {
-        let aside = self.freeze.aside.take();
+        let aside = self.intake.freeze_mut().take_aside();
         while !aside.is_empty() && self.await_changes() {
             // Chosen before the first is taken in, which may send away others that are known.
             let is_newer = |address: &usize| {
                 let is_there = self.machine.pages().is_present(*address);
-                let is_managed = self.managed.contains(*address);
+                let is_managed = self.addresses.contains(*address);
                 is_managed && is_there.unwrap_or(false) && !self.is_known(page_of(*address))
             };
             let newer: Vec<usize> = aside.iter().copied().filter(is_newer).collect();
@@ -369,8 +251,8 @@ impl Engine {
             }
         }
         for address in aside {
-            if self.managed.contains(address) {
-                self.adoption.add(address, address + PAGE);
+            if self.addresses.contains(address) {
+                self.addresses.adoption_mut().add(address, address + PAGE);
             }
         }
     }
@@ -380,9 +262,9 @@ impl Engine {
     fn serve_aside(&mut self, address: usize, is_others: bool) {
         let at = page_of(address);
         let start = address_of(at);
-        let fate = self.freeze.held.fate_of(start);
-        let is_known = self.managed.contains(start) && fate != Fate::Remapped;
-        let is_served = self.freeze.aside.contains(start)
+        let fate = self.intake.freeze().fate_of(start);
+        let is_known = self.addresses.contains(start) && fate != Fate::Remapped;
+        let is_served = self.intake.freeze().is_aside(start)
             && self.machine.pages().is_present(start).unwrap_or(false);
         if !is_known || is_served {
             self.machine.wake(at);
@@ -399,7 +281,7 @@ impl Engine {
             is_mapped = false;
         }
         if is_mapped {
-            self.freeze.aside.note(start);
+            self.intake.freeze_mut().note_aside(start);
             // Whether it stood there or not, it stands there now.
             let _: Probe = self.machine.probe(at);
             return;
@@ -419,15 +301,15 @@ impl Engine {
             }
             _ if fate == Fate::Emptied => zeros,
             (Some(frame), _) => self.machine.pooled(frame).unwrap_or(zeros),
-            (None, Some(slot)) => match self.store.read_now(slot, &mut self.freeze.page) {
-                Ok(()) => self.freeze.page.start(),
+            (None, Some(slot)) => match self.store.read_now(slot, self.intake.page()) {
+                Ok(()) => self.intake.page().start(),
                 // Who waits for the page meets this again when the rest is over.
                 Err(_) if is_others => return,
                 Err(_) => self.end_for_fetch(start),
             },
             (None, None) => zeros,
         };
-        self.freeze.aside.note(start);
+        self.intake.freeze_mut().note_aside(start);
         match self.machine.program().copy(start, source, PAGE) {
             Progress::All | Progress::Part(_) => {}
             Progress::Nothing(Stop::Present) => self.machine.wake(at),
@@ -442,7 +324,6 @@ impl Engine {
     /// path here.
     pub fn resume_in_child(&mut self, child: u64, is_at_socket: bool) -> Result<(), Trouble> {
         self.now = now();
-        let parent_engine = self.own_thread;
         let index = child.checked_sub(1).map(|index| ProcessIndex(index as u32));
         let Some(index) = index else {
             let error = crate::sys::Errno::INVAL;
@@ -451,22 +332,19 @@ impl Engine {
                 error,
             });
         };
-        self.record
-            .store(index.0, std::sync::atomic::Ordering::Relaxed);
-        self.waiting.clear();
-        self.adoption.forget_holding();
-        self.open_in_child(index, parent_engine, is_at_socket)?;
+        self.line.take_record(index);
+        self.intake.faults_mut().clear();
+        self.addresses.adoption_mut().forget_holding();
+        self.open_in_child(index, is_at_socket)?;
         // The copy speaks of the parent's threads, and of where the parent's engine was.
-        self.place = Place::new(self.setup.cpu_finder, self.shared.disk_processor());
-        self.gauges = super::publish::Gauges::new();
+        self.place = Place::new(self.setup.cpu_finder, self.line.shared().disk_processor());
         meters::reset();
         self.vm.forget_read_ahead();
-        self.before = super::publish::Before::of(self);
+        self.telemetry
+            .restart_counts((&self.vm, &self.store, &self.machine));
         self.thaw();
-        if self.shared.process(index).was_served_at_fork() {
-            for (start, end) in self.managed.iter() {
-                self.adoption.add(start, end);
-            }
+        if self.line.shared().process(index).was_served_at_fork() {
+            self.addresses.adopt_all();
         }
         self.wipe_in_child();
         self.follow_budget();
@@ -477,7 +355,9 @@ impl Engine {
     /// Closes the userfaultfds of children that need them no longer here.
     pub(super) fn close_needless(&mut self) {
         let witness = self.machine.witness();
-        self.freeze.loans.close_needless(&self.shared, witness);
+        self.intake
+            .freeze_mut()
+            .close_needless(self.line.shared(), witness);
     }
 
     /// Takes a copy of the userfaultfd that the engine of this child's parent has for it. `None` if
@@ -488,12 +368,12 @@ impl Engine {
         record: ProcessIndex,
         parent_engine: u32,
     ) -> Option<Uffd> {
-        self.freeze.loans.forget();
+        self.intake.freeze_mut().forget_lent();
         let parents = self.machine.program();
         if !program::is_engine() || !parents.tells_of_forks() {
             return None;
         }
-        let record = self.shared.process(record);
+        let record = self.line.shared().process(record);
         let end = now().after_ns(OFFER_NS_MAX);
         while record.offer() == Offer::Open && now() < end && !program::is_over(parent_engine) {
             std::thread::sleep(OFFER_PAUSE);
@@ -514,8 +394,8 @@ impl Engine {
     /// needs.
     pub fn come_home(&mut self) -> Result<(), Trouble> {
         // While the parent's engine has this child's open, what is missing can't be written to.
-        self.shared.process(self.record()).close_offer(None);
-        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        self.line.process().close_offer(None);
+        let managed: Vec<(usize, usize)> = self.addresses.managed().iter().collect();
         // It may have had one before it was refused the rest. Else this fails.
         let unregister = |machine: &mut LiveMachine, start, end| {
             let _ = machine.unregister(page_of(start), pages_in(start, end));
@@ -536,20 +416,20 @@ impl Engine {
             }
         }
         set_open(&closed, false)?;
-        let process = self.shared.process(self.record());
+        let process = self.line.process();
         process
             .counter(crate::shared::Counter::ManagedRegions)
             .store(0, Relaxed);
         process.set_resident(0);
         // From here on the record is for others.
-        self.control = None;
+        self.line.give_record_up();
         Ok(())
     }
 
     fn bring_home(&mut self, address: usize) -> Result<(), Trouble> {
         let at = page_of(address);
         // What was served during the fork is there, and newer.
-        if self.freeze.aside.contains(address) || self.wiped.contains(address) {
+        if self.intake.freeze().is_aside(address) || self.addresses.is_wiped(address) {
             return Ok(());
         }
         let source = match (
@@ -558,21 +438,21 @@ impl Engine {
         ) {
             (Some(frame), _) if self.machine.is_mapped(frame) => return Ok(()),
             (Some(frame), _) => self.machine.pool().address(frame),
-            (None, Some(_)) if !self.has_store => {
+            (None, Some(_)) if !self.line.has_store() => {
                 return Err(Trouble::Call {
                     what: "reaching the swap store from a forked process",
                     error: crate::sys::Errno::NOENT,
                 });
             }
             (None, Some(slot)) => {
-                if self.store.read_now(slot, &mut self.freeze.page).is_err() {
+                if self.store.read_now(slot, self.intake.page()).is_err() {
                     self.end_for_fetch(address);
                 }
-                self.freeze.page.start()
+                self.intake.page().start()
             }
             (None, None) => match self.read_file_now(address, address + PAGE) {
                 Ok(0) => return Ok(()),
-                Ok(_) => self.freeze.page.start(),
+                Ok(_) => self.intake.page().start(),
                 Err(_) => self.end_for_fetch(address),
             },
         };
@@ -591,7 +471,7 @@ impl Engine {
 
     /// Applies, in a child, what was read in the parent before the fork.
     pub(super) fn apply_held(&mut self) {
-        for message in self.freeze.held.take() {
+        for message in self.intake.freeze_mut().take_held() {
             self.apply(message);
         }
         self.settle_in_child();
@@ -601,11 +481,12 @@ impl Engine {
     /// was unmapping at the moment of the fork is dropped.
     pub(super) fn register_again(&mut self) -> Result<(), Trouble> {
         let call = |what| move |error| Trouble::Call { what, error };
-        self.scanner
+        self.addresses
+            .scanner_mut()
             .read()
             .map_err(call("reading the child's mappings"))?;
-        let anonymous = self.scanner.find(&self.managed, self.now).anonymous;
-        let managed: Vec<(usize, usize)> = self.managed.iter().collect();
+        let anonymous = self.addresses.find(self.now).anonymous;
+        let managed: Vec<(usize, usize)> = self.addresses.managed().iter().collect();
         for (start, end) in managed {
             let mut next = start;
             for (from, to) in anonymous.collect_overlaps(start, end) {
@@ -624,18 +505,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// The doorbell is this thread's from now on.
-    pub(super) fn open_doorbell(setup: &Setup) -> Result<OwnedFd, Trouble> {
-        let opened = match setup.is_in_thread {
-            true => signal::timer(),
-            false => signal::doorbell(),
-        };
-        opened.map_err(|error| Trouble::Call {
-            what: "making a doorbell",
-            error,
-        })
     }
 }
 

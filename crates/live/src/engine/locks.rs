@@ -8,62 +8,50 @@
 use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
-use super::trouble::pid;
-use super::{Engine, address_of, now, page_of, pages_in, say};
+use super::Engine;
+use crate::parts::trouble::{pid, say};
+use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::sys::uffd::{Progress, Stop};
 use crate::sys::{PAGE, reserve};
 
 /// The longest time that transfers may take to end. Pages that are on their way then are looked at
 /// again later.
 const REST_NS_MAX: u64 = 5_000_000_000;
-/// The shortest time between two counts of locked memory without a request.
-const COUNT_NS: u64 = 1_000_000_000;
-
-/// The state of locks, but for where they are.
-#[derive(Default)]
-pub(super) struct Locks {
-    /// True if the warning was given that more is locked than the budget holds.
-    is_told: bool,
-    next_count: Time,
-}
-
 impl Engine {
     /// Lets go of what is locked in a range that the program is locking. Answers whether so much is
     /// locked that the budget can't hold it, once it is filled; what is filled then is counted when
     /// this is called again.
     pub(super) fn follow_locks(&mut self, start: usize, end: usize) -> bool {
-        let before = self.scanner.locked().bytes();
+        let before = self.addresses.locked_bytes();
         if self.await_changes() {
             self.let_go_of_locked(start, end);
         }
-        if self.scanner.locked().bytes() == before {
+        if self.addresses.locked_bytes() == before {
             self.tell_of_locks();
         }
-        !self.locks.is_told && self.scanner.locked().bytes() > self.budget_of_run()
+        self.addresses
+            .has_news_of_locks(self.line.bytes_of_run() as usize)
     }
 
     /// Compares what is locked with what was.
     pub(super) fn review_locks(&mut self) {
         self.machine.unlock_own();
-        if self.scanner.forget_unlocked() {
-            self.adoption.hasten_scan();
-        }
+        self.addresses.forget_unlocked();
         self.let_go_of_locked(0, usize::MAX & !(PAGE - 1));
-        if self.now >= self.locks.next_count {
-            self.locks.next_count = self.now.after_ns(COUNT_NS);
+        if self.addresses.begin_count_of_locked(self.now) {
             self.tell_of_locks();
         }
     }
 
     /// Says, once, that the program keeps more in memory than the budget has.
     pub(super) fn tell_of_locks(&mut self) {
-        let budget = self.budget_of_run();
-        if self.locks.is_told || self.scanner.locked().bytes() <= budget {
+        let budget = self.line.bytes_of_run() as usize;
+        if !self.addresses.has_news_of_locks(budget) {
             return;
         }
         let resident = self.count_locked();
         if resident > budget {
-            self.locks.is_told = true;
+            self.addresses.note_told_of_locks();
             say(&format!(
                 "{} ({}): it has locked {} MiB, which stay in memory beyond the budget of {} MiB",
                 self.setup.name,
@@ -74,15 +62,11 @@ impl Engine {
         }
     }
 
-    fn budget_of_run(&self) -> usize {
-        self.shared.frames_total() as usize * PAGE
-    }
-
     /// The number of bytes of locked memory that are in memory.
     fn count_locked(&mut self) -> usize {
         let mut resident = 0;
-        let mut runs = std::mem::take(&mut self.adoption.runs);
-        for (start, end) in self.scanner.locked().iter() {
+        let mut runs = self.addresses.adoption_mut().take_runs();
+        for (start, end) in self.addresses.scanner().locked().iter() {
             let mut at = start;
             while at < end {
                 let walked = self.machine.pages().find_present(at, end, &mut runs);
@@ -90,7 +74,7 @@ impl Engine {
                 at = walked.map_or(end, |walked| walked.max(at + PAGE));
             }
         }
-        self.adoption.runs = runs;
+        self.addresses.adoption_mut().return_runs(runs);
         resident
     }
 
@@ -99,9 +83,8 @@ impl Engine {
         if !reserve::is_locked(start, end - start) {
             return;
         }
-        for (from, to) in self.managed.collect_overlaps(start, end) {
-            let (from, to) = (from.max(start), to.min(end));
-            for (from, to) in self.scanner.collect_locked(from, to) {
+        for (from, to) in self.addresses.collect_within(start, end) {
+            for (from, to) in self.addresses.scanner_mut().collect_locked(from, to) {
                 self.let_go(from, to);
             }
         }
@@ -117,7 +100,7 @@ impl Engine {
                 self.machine.retry_deferred();
             }
             let is_idle = self.vm.transfers_pending() == 0 && self.store.is_idle();
-            if is_idle && !self.machine.has_deferred() && self.changes.is_settled() {
+            if is_idle && !self.machine.has_deferred() && self.intake.is_settled() {
                 return true;
             }
             if self.now > end {
@@ -138,13 +121,9 @@ impl Engine {
             .unregister(page_of(start), pages_in(start, end));
         // What can't be let go is gone already, and its message is on its way.
         if let_go.is_ok() {
-            let wiped = self.wiped_parts(start, end);
+            let wiped = self.addresses.wiped_parts(start, end);
             self.forget_range(start, end);
-            self.scanner.note_locked(start, end);
-            // What becomes of it is reported no more.
-            for (from, to) in wiped {
-                self.scanner.exclude(start + from, start + to);
-            }
+            self.addresses.note_let_go(start, end, wiped);
         }
     }
 
@@ -164,7 +143,7 @@ impl Engine {
                 Progress::Nothing(Stop::Present) => PAGE,
                 Progress::Nothing(Stop::Changing) if self.await_changes() => 0,
                 Progress::Nothing(_) => {
-                    self.adoption.add(start, at);
+                    self.addresses.adoption_mut().add(start, at);
                     return false;
                 }
             };
@@ -172,7 +151,7 @@ impl Engine {
                 let pages = pages_in(at, at + copied);
                 self.vm
                     .discard(&mut self.machine, self.space, page_of(at), pages);
-            } else if !self.managed.contains(at) {
+            } else if !self.addresses.contains(at) {
                 return false;
             }
             at += copied;
@@ -190,24 +169,24 @@ impl Engine {
         let Some(first) = self.vm.slot_at(self.space, page) else {
             return self.find_in_file(at, end);
         };
-        let most = pages_in(at, end).min(super::feed::RUN_MAX as u64);
+        let most = pages_in(at, end).min(crate::parts::intake::RUN_MAX as u64);
         let follows = |index: &u64| {
             let slot = self.vm.slot_at(self.space, page.plus(*index));
             slot.is_some_and(|slot| u64::from(slot.0) == u64::from(first.0) + index)
         };
         let count = 1 + (1..most).take_while(follows).count();
-        let into = &mut self.freeze.page;
+        let into = self.intake.page();
         if self.store.read_run_now(first, count, into).is_err() {
             self.end_for_fetch(address_of(page));
         }
-        Some((self.freeze.page.start(), count))
+        Some((self.intake.page().start(), count))
     }
 
     /// The same for what is with a file.
     fn find_in_file(&mut self, at: usize, end: usize) -> Option<(usize, usize)> {
         match self.read_file_now(at, end) {
             Ok(0) => None,
-            Ok(count) => Some((self.freeze.page.start(), count)),
+            Ok(count) => Some((self.intake.page().start(), count)),
             Err(_) => self.end_for_fetch(at),
         }
     }

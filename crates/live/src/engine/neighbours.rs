@@ -1,107 +1,33 @@
-//! Neighbours of a page that is written for the first time, while references are recorded.
-//!
-//! A first touch costs a fault through this engine, many times what the kernel takes for one by
-//! itself. So the *block* around a page that is written gets the kernel's shared page of zeros
-//! wherever there is nothing yet. Who writes to such a *blank* page is served by the kernel
-//! alone, with a page of its own. Which ones those are the kernel tells when it is asked: many
-//! times a second, at the end of a window, before a fork, and before the process leaves its memory.
-//! They are adopted then, like any page that is found.
-//!
-//! A program that reads a blank page leaves no trace; so only writes bring blank pages. One that is
-//! unmapped before it is looked at leaves none either: so blocks are small in small mappings, and
-//! the latest ones are looked at when the next is made.
-//!
-//! # Invariants
-//! 1. A blank page is one that the core knows nothing of. What the program unmaps, empties or
-//!    moves is taken out of the set before anything else can stand there.
-//! 2. For each blank page there is a frame, as far as frames go: its write needs no room made.
-
-use std::collections::VecDeque;
+//! Neighbours of a page that is written for the first time: the sequences around
+//! [`Neighbours`](crate::parts::sampling::Neighbours).
 
 use tidemark_core::id::VirtPage;
-use tidemark_core::time::Time;
 
-use super::faults::Arrival;
-use super::sampling::STORE;
-use super::{Engine, address_of, now, page_of, pages_in};
+use super::Engine;
 use crate::machine::Probe;
-use crate::ranges::Ranges;
+use crate::parts::intake::Arrival;
+use crate::parts::sampling::{Runs, STORE};
+use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::sys::PAGE;
-use crate::sys::pagemap::RUNS_MAX;
 use crate::sys::uffd::{Progress, Stop};
 
 /// Pages in a block at most. It begins at a multiple of its size, which is a power of two.
 const BLOCK_PAGES: u64 = 64;
 /// A block is at most this part of what lies together under management.
 const BLOCK_SHARE: u64 = 16;
-/// The number of blocks that count as the latest.
-const LATEST: usize = 4;
-/// The pause between two looks is at least this.
-const LOOK_NS: u64 = 20_000_000;
-/// The least pause between two looks, as a multiple of the last one's duration.
-const LOOK_SHARE: u64 = 16;
 /// The number of times that a look is tried again that a change of the address space has spoilt.
 const CATCH_UP_TRIES: u32 = 1000;
-
-/// The blank pages of a process.
-pub(super) struct Neighbours {
-    blank: Ranges,
-    latest: VecDeque<(usize, usize)>,
-    next_look: Time,
-    /// The program's time at the last look: while that stands still, nothing is written.
-    looked_at: u64,
-    /// True if the program is about to end: what is touched from now on is found at once.
-    is_ending: bool,
-    runs: Runs,
-}
-
-/// The result of a look.
-struct Runs {
-    blank: Vec<(usize, usize)>,
-    written: Vec<(usize, usize)>,
-}
-
-impl Neighbours {
-    pub(super) fn new() -> Neighbours {
-        Neighbours {
-            blank: Ranges::new(),
-            latest: VecDeque::with_capacity(LATEST),
-            next_look: Time(0),
-            looked_at: 0,
-            is_ending: false,
-            runs: Runs {
-                blank: Vec::with_capacity(RUNS_MAX),
-                written: Vec::with_capacity(RUNS_MAX),
-            },
-        }
-    }
-
-    /// Brings what is blank of a range to where that has moved.
-    pub(super) fn lay_down(&mut self, start: usize, parts: &[(usize, usize)]) {
-        for (from, to) in parts {
-            self.blank.insert(start + from, start + to);
-        }
-    }
-
-    /// The time of the next look.
-    pub(super) fn due(&self) -> Time {
-        match self.blank.is_empty() {
-            true => Time(u64::MAX),
-            false => self.next_look,
-        }
-    }
-}
 
 impl Engine {
     /// Maps blank pages around `at`, which is about to be written to for the first time.
     pub(super) fn map_neighbours(&mut self, at: VirtPage) {
-        let Some(sampling) = &self.sampling else {
+        let Some(sampling) = self.telemetry.sampling() else {
             return;
         };
         let (known, all) = (self.vm.frames().in_use(), self.vm.config().frames_max);
-        let promised = sampling.neighbours.blank.bytes() / PAGE;
-        let free = u64::from(all.saturating_sub(known)).saturating_sub(promised as u64);
-        if sampling.neighbours.is_ending || free < 2 * BLOCK_PAGES || !self.is_untouched(at) {
+        let promised = sampling.neighbours().pages();
+        let free = u64::from(all.saturating_sub(known)).saturating_sub(promised);
+        if sampling.neighbours().is_ending() || free < 2 * BLOCK_PAGES || !self.is_untouched(at) {
             return;
         }
         let address = address_of(at);
@@ -119,16 +45,18 @@ impl Engine {
         let (below, above) = (count(&mut { below }), count(&mut { above }));
         self.map_blank(address - below * PAGE, address);
         self.map_blank(address + PAGE, address + PAGE + above * PAGE);
-        if let Some(sampling) = &mut self.sampling {
-            let latest = &mut sampling.neighbours.latest;
-            latest.truncate(LATEST - 1);
-            latest.push_front((address - below * PAGE, address + PAGE + above * PAGE));
+        if let Some(sampling) = self.telemetry.sampling_mut() {
+            let (start, end) = (address - below * PAGE, address + PAGE + above * PAGE);
+            sampling.neighbours_mut().note_block(start, end);
         }
     }
 
     /// The most pages that a block around `address` may have.
     fn block_pages(&self, address: usize) -> u64 {
-        let together = self.managed.collect_overlaps(address, address + 1);
+        let together = self
+            .addresses
+            .managed()
+            .collect_overlaps(address, address + 1);
         let pages = together
             .first()
             .map_or(0, |&(start, end)| pages_in(start, end));
@@ -138,38 +66,29 @@ impl Engine {
 
     /// Looks at the latest blocks: they may be unmapped as quickly as they are written.
     fn look_at_latest(&mut self) {
-        let Some(sampling) = &mut self.sampling else {
+        let Some(sampling) = self.telemetry.sampling_mut() else {
             return;
         };
-        let latest = sampling.neighbours.latest.iter();
-        let blank = latest.flat_map(|&(start, end)| {
-            let parts = sampling
-                .neighbours
-                .blank
-                .collect_overlaps(start, end)
-                .into_iter();
-            parts.map(move |(from, to)| (from.max(start), to.min(end)))
-        });
-        let blank = blank.collect();
+        let blank = sampling.neighbours().collect_latest();
         self.find_written_in(blank);
     }
 
     /// Returns true if the page at `address` is blank.
     pub(super) fn is_blank(&self, address: usize) -> bool {
-        let sampling = self.sampling.as_ref();
-        sampling.is_some_and(|sampling| sampling.neighbours.blank.contains(address))
+        let sampling = self.telemetry.sampling();
+        sampling.is_some_and(|sampling| sampling.neighbours().contains(address))
     }
 
     /// Returns true if there is nothing at `at` that could be lost, in memory under management.
     fn is_untouched(&self, at: VirtPage) -> bool {
         let address = address_of(at);
         let is_known = self.is_blank(address) || !self.vm.is_blank(self.space, at);
-        self.managed.contains(address) && !is_known
+        self.addresses.contains(address) && !is_known
     }
 
     /// Maps blank pages in `start..end`, where nothing is there yet.
     fn map_blank(&mut self, mut start: usize, end: usize) {
-        let Some(sampling) = &mut self.sampling else {
+        let Some(sampling) = self.telemetry.sampling_mut() else {
             return;
         };
         while start < end {
@@ -183,7 +102,7 @@ impl Engine {
                 }
                 Progress::Nothing(_) => return,
             };
-            sampling.neighbours.blank.insert(start, start + mapped);
+            sampling.neighbours_mut().insert(start, start + mapped);
             start += mapped;
         }
     }
@@ -208,7 +127,7 @@ impl Engine {
                 self.adopt_page(at);
                 self.end_wait(arrival, None);
             }
-            Probe::Changing => self.waiting.put_off(arrival),
+            Probe::Changing => self.intake.faults_mut().put_off(arrival),
             Probe::Unknown => self.machine.wake(at),
         }
         true
@@ -216,80 +135,59 @@ impl Engine {
 
     /// Looks which blank pages have been written to, if it is time.
     pub(super) fn look_at_neighbours(&mut self) {
-        let Some(sampling) = &mut self.sampling else {
+        let Some(sampling) = self.telemetry.sampling_mut() else {
             return;
         };
-        if now() < sampling.neighbours.due() {
+        if now() < sampling.neighbours().due() {
             return;
         }
         let time = sampling.now();
-        if time == sampling.neighbours.looked_at {
-            sampling.neighbours.next_look = now().after_ns(LOOK_NS);
-            return;
+        if sampling.neighbours_mut().begin_look(time, now()) {
+            self.find_written();
         }
-        sampling.neighbours.looked_at = time;
-        self.find_written();
     }
 
     /// Logs and adopts the blank pages that have been written to. False if the address space is
     /// changing: what stands where is not known.
     pub(super) fn find_written(&mut self) -> bool {
-        let Some(sampling) = &mut self.sampling else {
+        let Some(sampling) = self.telemetry.sampling_mut() else {
             return true;
         };
         let began = now();
-        let blank = sampling.neighbours.blank.iter().collect();
+        let blank = sampling.neighbours().collect();
         let is_known = self.find_written_in(blank);
-        if let Some(sampling) = &mut self.sampling {
-            let now = now();
-            let pause = (now.since_ns(began) * LOOK_SHARE).max(LOOK_NS);
-            sampling.neighbours.next_look = now.after_ns(pause);
+        if let Some(sampling) = self.telemetry.sampling_mut() {
+            sampling.neighbours_mut().end_look(began, now());
         }
         is_known
     }
 
     /// The same for `blank`, which are blank as far as is known.
     fn find_written_in(&mut self, blank: Vec<(usize, usize)>) -> bool {
-        let Some(sampling) = &mut self.sampling else {
+        let Some(sampling) = self.telemetry.sampling_mut() else {
             return true;
         };
         if blank.is_empty() {
             return true;
         }
-        let mut runs = std::mem::replace(&mut sampling.neighbours.runs, Runs::none());
-        runs.blank.clear();
-        runs.written.clear();
+        let mut runs = sampling.neighbours_mut().take_runs();
         for &(start, end) in &blank {
-            self.look_in(start, end, &mut runs);
+            runs.look_in(self.machine.pages(), start, end);
         }
         // What stands there may be what has come after something that has moved away.
-        let is_known = self.changes.is_settled() && !self.machine.is_changing();
+        let is_known = self.intake.is_settled() && !self.machine.is_changing();
         if is_known {
             self.take_in_written(&blank, &runs);
         }
-        if let Some(sampling) = &mut self.sampling {
-            sampling.neighbours.runs = runs;
+        if let Some(sampling) = self.telemetry.sampling_mut() {
+            sampling.neighbours_mut().return_runs(runs);
         }
         is_known
     }
 
-    fn look_in(&self, mut start: usize, end: usize, runs: &mut Runs) {
-        while start < end {
-            let Runs { blank, written } = &mut *runs;
-            let walked = self.machine.pages().find_own(start, end, blank, written);
-            start = walked.expect("the kernel answers about this process's own pages");
-        }
-    }
-
     fn take_in_written(&mut self, before: &[(usize, usize)], runs: &Runs) {
-        if let Some(sampling) = &mut self.sampling {
-            let blank = &mut sampling.neighbours.blank;
-            for &(start, end) in before {
-                blank.remove(start, end);
-            }
-            for &(start, end) in &runs.blank {
-                blank.insert(start, end);
-            }
+        if let Some(sampling) = self.telemetry.sampling_mut() {
+            sampling.neighbours_mut().replace(before, &runs.blank);
         }
         for &(start, end) in &runs.written {
             for address in (start..end).step_by(PAGE) {
@@ -301,7 +199,7 @@ impl Engine {
                 if is_in {
                     self.note_standing(at);
                 } else {
-                    self.adoption.add(address, address + PAGE);
+                    self.addresses.adoption_mut().add(address, address + PAGE);
                 }
             }
         }
@@ -310,13 +208,13 @@ impl Engine {
     /// Logs what has been written to in a range that the program is about to empty: who empties it
     /// has just been let go.
     pub(super) fn look_before_emptying(&mut self, start: usize, end: usize) {
-        let Some(sampling) = &mut self.sampling else {
+        let Some(sampling) = self.telemetry.sampling_mut() else {
             return;
         };
-        let blank = sampling.neighbours.blank.collect_overlaps(start, end);
+        let blank = sampling.neighbours().collect_overlaps(start, end);
         let mut runs = Runs::none();
         for (from, to) in blank {
-            self.look_in(from.max(start), to.min(end), &mut runs);
+            runs.look_in(self.machine.pages(), from.max(start), to.min(end));
         }
         self.log_written(&runs.written, 0);
     }
@@ -339,16 +237,16 @@ impl Engine {
         to: usize,
         bytes: usize,
     ) -> Vec<(usize, usize)> {
-        let Some(sampling) = &mut self.sampling else {
+        let Some(sampling) = self.telemetry.sampling_mut() else {
             return Vec::new();
         };
         let end = from + bytes;
-        let before = sampling.neighbours.blank.collect_overlaps(from, end);
-        sampling.neighbours.blank.remove(from, end);
+        let before = sampling.neighbours().collect_overlaps(from, end);
+        sampling.neighbours_mut().remove(from, end);
         let mut runs = Runs::none();
         for (start, stop) in before {
             let there = |address: usize| address.clamp(from, end) - from + to;
-            self.look_in(there(start), there(stop), &mut runs);
+            runs.look_in(self.machine.pages(), there(start), there(stop));
         }
         self.log_written(&runs.written, to.wrapping_sub(from) as isize);
         let parts = runs.blank.into_iter();
@@ -357,38 +255,27 @@ impl Engine {
 
     /// Forgets blank pages of a range: something else may stand there.
     pub(super) fn forget_neighbours(&mut self, start: usize, end: usize) {
-        if let Some(sampling) = &mut self.sampling {
-            sampling.neighbours.blank.remove(start, end);
+        if let Some(sampling) = self.telemetry.sampling_mut() {
+            sampling.forget(start, end);
         }
-        self.forget_known(start, end);
     }
 
     /// Brings the log up to date: the program is about to fork, or to leave its memory.
     pub(super) fn catch_up(&mut self) {
-        if self.sampling.is_none() {
+        if !self.telemetry.is_recording() {
             return;
         }
         // Where changes do not end, what is blank can't be looked at.
         let _ = (0..CATCH_UP_TRIES).find(|_| !self.await_changes() || self.find_written());
-        self.publish_samples();
+        self.telemetry.publish_samples();
     }
 
     /// The same at the end of the program. What is touched for the first time after this is logged
     /// when it is touched.
     pub(super) fn end_neighbours(&mut self) {
-        if let Some(sampling) = &mut self.sampling {
-            sampling.neighbours.is_ending = true;
+        if let Some(sampling) = self.telemetry.sampling_mut() {
+            sampling.neighbours_mut().end();
             self.catch_up();
-        }
-    }
-}
-
-impl Runs {
-    /// Without memory, to stand in for one that is at work.
-    fn none() -> Runs {
-        Runs {
-            blank: Vec::new(),
-            written: Vec::new(),
         }
     }
 }

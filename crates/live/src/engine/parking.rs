@@ -1,25 +1,22 @@
 //! Parking: taking the program out of memory and bringing back what it had, by
 //! [`TaskMemory`](tidemark_tasks::TaskMemory), and holding its [threads](crate::park).
 
-use tidemark_partition::FLOOR_FRAMES;
-
-use super::faults::Arrival;
-use super::outside::size;
-use super::trouble::{pid, say};
-use super::{Engine, now, page_of};
-use crate::park::HeldThreads;
+use super::Engine;
+use crate::parts::intake::Arrival;
+use crate::parts::trouble::{pid, say};
+use crate::parts::units::{now, page_of, size};
 use crate::sys::{program, thread};
 
 impl Engine {
     /// Parks the program, or lets it go on, as the supervisor wants it by now.
     pub(super) fn follow_parking(&mut self) {
-        let is_wanted = self.control.is_some() && self.shared.process(self.record()).is_suspended();
+        let is_wanted = self.line.has_supervisor() && self.line.process().is_suspended();
         let (now, space) = (self.now, self.space);
         match (self.task.is_parked(), is_wanted) {
             (false, true) => self.park(),
             (true, false) => self.unpark(),
             // What was on its way, or was brought for a restless thread.
-            (true, true) if now >= self.next_tick => {
+            (true, true) if now >= self.turns.next_tick() => {
                 let (vm, machine) = (&mut self.vm, &mut self.machine);
                 self.task.handle_arrivals(now, vm, machine, &[space]);
             }
@@ -32,12 +29,12 @@ impl Engine {
         if !self.task.is_parked() {
             return self.serve_arrived(Engine::serve_near);
         }
-        for _ in 0..self.waiting.look_at_all() {
-            match self.waiting.arrived.pop_front() {
+        for _ in 0..self.intake.faults_mut().look_at_all() {
+            match self.intake.faults_mut().next_arrived() {
                 Some(arrival) if self.is_restless(&arrival) || self.is_beside(&arrival) => {
                     self.serve(arrival);
                 }
-                Some(arrival) => self.waiting.arrived.push_back(arrival),
+                Some(arrival) => self.intake.faults_mut().put_back(arrival),
                 None => {}
             }
         }
@@ -53,14 +50,13 @@ impl Engine {
 
     fn is_restless(&mut self, arrival: &Arrival) -> bool {
         let at = page_of(arrival.address);
-        self.held_threads
-            .is_restless(arrival.thread, at, arrival.since)
+        self.intake.is_restless(arrival, at)
     }
 
     fn park(&mut self) {
         self.place.let_go(self.now);
-        self.held_threads = HeldThreads::default();
-        let needed = self.shared.process(self.record()).needed();
+        self.intake.begin_holding();
+        let needed = self.line.process().needed();
         let (vm, machine, spaces) = (&mut self.vm, &mut self.machine, &[self.space]);
         self.task
             .handle_suspend((self.now, needed), vm, machine, spaces);
@@ -70,24 +66,15 @@ impl Engine {
         self.task
             .handle_resume(self.now, &mut self.vm, &mut self.machine);
         self.go_on_alone();
-        // The time for which they were held is no wait for the store.
-        self.held_threads = HeldThreads::default();
-        self.waiting.renew(now());
+        self.intake.end_holding(now());
     }
 
     /// Without a supervisor this program would keep the least that it was left with: it takes what
     /// it had before, as far as no process has that.
     fn go_on_alone(&mut self) {
-        if self.control.is_some() {
+        let Some(frames) = self.line.go_on_alone() else {
             return;
-        }
-        self.shared.end_division();
-        let record = self.shared.process(self.record());
-        let left = record.budget().max(FLOOR_FRAMES as u32);
-        record.set_budget(left);
-        let needed = u32::try_from(record.needed()).unwrap_or(u32::MAX);
-        record.take_unassigned(1, needed.saturating_sub(left));
-        let frames = record.budget();
+        };
         say(&format!(
             "{} ({}): `tidemark run` is gone; this process was suspended, and goes on in {}",
             self.setup.name,

@@ -2,13 +2,13 @@
 //!
 //! What an engine decides depends on when transfers end and on what the program has touched
 //! meanwhile. In step neither matters: transfers are answered in the order in which they were asked
-//! for, the clock counts faults alone ([`STEP_NS`]), and a thread that has faulted is woken when
-//! all work is done. So the decisions follow from the program's references, and the lab can come to
-//! the same ones (`tidemark replay --in-step`), for a program of one thread.
+//! for, the clock counts faults alone, and a thread that has faulted is woken when all work is
+//! done. So the decisions follow from the program's references, and the lab can come to the same
+//! ones (`tidemark replay --in-step`), for a program of one thread.
 //!
 //! Nor may it matter when memory is found, or what the engine's start maps. Managed are mappings
-//! of at least [`MAPPED_BYTES_LEAST`] that the program asks for: the pool of `--malloc pool`, and
-//! what is as large.
+//! of a [least size](super::MAPPED_BYTES_LEAST) that the program asks for: the pool of `--malloc
+//! pool`, and what is as large.
 //!
 //! # Invariants
 //! 1. No transfer is under way when a thread goes on.
@@ -18,17 +18,16 @@ use std::collections::BTreeMap;
 use tidemark_core::driver::Driver;
 use tidemark_core::id::Ticket;
 use tidemark_core::pager::Reply;
-use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
+use tidemark_core::time::Time;
 
-use super::faults::Arrival;
+use super::Engine;
 use super::turn::REAPING;
-use super::{Engine, Trouble, now, page_of};
+use crate::parts::intake::Arrival;
+use crate::parts::trouble::Trouble;
+use crate::parts::units::{now, page_of};
 use crate::requests::Requests;
 use crate::shared::Counter;
 
-/// Smaller mappings are left alone in step. The filter that the lab takes for traces leaves out
-/// the same ones.
-pub const MAPPED_BYTES_LEAST: usize = 4 << 20;
 /// The time that the store may take for the last request.
 const ANSWER_NS_MAX: u64 = 60_000_000_000;
 
@@ -58,7 +57,7 @@ impl Engine {
     pub(super) fn work_in_step(&mut self, requests: &Requests) -> u64 {
         let began = now();
         if !self.settle_changes() {
-            return self.retry_ns();
+            return self.turns.retry_ns();
         }
         self.serve_arrived(Engine::take_step);
         self.answer_asks(requests);
@@ -66,10 +65,14 @@ impl Engine {
         InStep(self).carry_out();
         self.end_transfers();
         self.machine.retry_deferred();
-        self.place.follow(&self.managed, self.now, &mut self.gauges);
+        self.place.follow(
+            self.addresses.managed(),
+            self.now,
+            self.telemetry.gauges_mut(),
+        );
         self.publish();
         self.draw_map();
-        self.gauges.add(Counter::EngineNs, now().since_ns(began));
+        self.telemetry.add(Counter::EngineNs, now().since_ns(began));
         self.pause_in_step()
     }
 
@@ -80,23 +83,20 @@ impl Engine {
         InStep(self).conclude();
         self.end_transfers();
         self.pass_time();
-        while self.next_tick <= self.step_time() {
-            self.now = self.next_tick;
+        while let Some(tick) = self.turns.take_step_tick(self.step_time()) {
+            self.now = tick;
             self.vm.handle_tick(self.now, &mut self.machine);
             InStep(self).conclude();
             self.end_transfers();
-            self.next_tick = self.next_tick.after_ns(STEP_TICK_NS);
         }
         // Touches of the program on its way out are decided, too, until an unknown moment.
-        if let Some(log) = &mut self.decisions {
-            log.flush();
-        }
+        self.telemetry.flush_decisions();
         self.machine.wake(page_of(arrival.address));
     }
 
     /// The time, which each fault takes further by as much.
     fn step_time(&self) -> Time {
-        Time(self.vm.counters().faults * STEP_NS + self.passed_ns)
+        self.turns.step_time(self.vm.counters().faults)
     }
 
     /// Lets time pass while a fault waits for nothing but that: pages that could not be moved are
@@ -111,7 +111,7 @@ impl Engine {
                 let what = "waiting for a page that can be moved";
                 self.end_for(&Trouble::Call { what, error });
             }
-            self.passed_ns += due.since_ns(self.step_time()).max(1);
+            self.turns.pass(due.since_ns(self.step_time()).max(1));
             self.now = self.step_time();
             self.vm.handle_deadline(self.now, &mut self.machine);
             self.conclude();

@@ -6,20 +6,13 @@
 //! that a thread has touched. No thread does: if the [hand](crate::hand) did, the engine would wait
 //! for it to end the sharing of pages while it waits for the engine.
 
-use std::sync::atomic::Ordering::Relaxed;
-
-use tidemark_core::time::Time;
-
-use super::faults::Arrival;
-use super::trouble::pid;
-use super::{Engine, page_of, pages_in, say};
-use crate::shared::Counter;
+use super::Engine;
+use crate::parts::intake::Arrival;
+use crate::parts::trouble::{pid, say};
+use crate::parts::units;
+use crate::parts::units::{page_of, pages_in};
 use crate::sys::{PAGE, program, status};
 
-/// The interval at which it is looked whether there is a debugger.
-const LOOK_NS: u64 = 200_000_000;
-/// The time for which pages are brought in after a debugger was last seen.
-const SEEN_NS: u64 = 60_000_000_000;
 /// The most faults that wait while more are made.
 const PAGES_AT_ONCE: usize = 64;
 /// The pause before more faults are made.
@@ -31,34 +24,17 @@ const ROOM_PART: u64 = 16;
 /// The least frames that must be free beside them.
 const ROOM_PAGES: u64 = 128;
 
-/// The state of debuggers, as far as they are known.
-#[derive(Default)]
-pub(super) struct Traced {
-    next_look: Time,
-    /// Until when what is out is brought in.
-    until: Option<Time>,
-    is_told: bool,
-    /// Nothing was out when all was brought in last.
-    is_whole: bool,
-    /// The ranges that are to be brought in yet.
-    runs: Vec<(usize, usize)>,
-}
-
 impl Engine {
     /// Looks whether there is a debugger, and what it can't see.
     pub(super) fn look_for_tracer(&mut self) {
-        let now = super::now();
-        if now < self.traced.next_look || self.setup.is_in_step {
+        let now = units::now();
+        if !self.setup.mode.looks_for_memory() || !self.traced.begin_look(now) {
             return;
         }
-        self.traced.next_look = now.after_ns(LOOK_NS);
         // A leak checker is a process that shares the memory, and sees all.
         let is_other = |tracer: &u32| *tracer != 0 && !program::shares_memory_with(*tracer);
         let tracer = status::tracer().filter(is_other);
-        if tracer.is_some() {
-            self.traced.until = Some(now.after_ns(SEEN_NS));
-        }
-        if self.traced.until.is_some_and(|until| now < until) && self.traced.runs.is_empty() {
+        if self.traced.note_tracer(tracer.is_some(), now) {
             self.plan_bringing(tracer);
         }
     }
@@ -66,34 +42,35 @@ impl Engine {
     /// Makes faults of some of the missing pages. Answers after how long to go on:
     /// `quiet_ns` if there is nothing.
     pub(super) fn bring(&mut self, quiet_ns: u64) -> u64 {
-        let Some((start, end)) = self.traced.runs.pop() else {
+        let Some((start, end)) = self.traced.take_run() else {
             return quiet_ns;
         };
-        let pages = PAGES_AT_ONCE.saturating_sub(self.waiting.len());
+        let pages = PAGES_AT_ONCE.saturating_sub(self.intake.faults().len());
         let next = end.min(start + pages * PAGE);
         for address in (start..next).step_by(PAGE) {
             let frame = self.vm.frame_at(self.space, page_of(address));
             let is_there = frame.is_some_and(|frame| self.machine.is_mapped(frame));
-            if !is_there && self.managed.contains(address) {
-                self.waiting.arrive(Arrival {
+            if !is_there && self.addresses.contains(address) {
+                self.intake.faults_mut().arrive(Arrival {
                     address,
                     is_write: false,
                     thread: 0,
-                    since: super::now(),
+                    since: units::now(),
                 });
             }
         }
         if next < end {
-            self.traced.runs.push((next, end));
+            self.traced.put_back(next, end);
         }
         PAUSE_NS
     }
 
     fn plan_bringing(&mut self, tracer: Option<u32>) {
-        let others = u64::from(self.task.beside()) + self.resident_in_others();
+        let others = u64::from(self.task.beside()) + self.line.resident_in_others();
         let wanted = |pages: u64| others + pages + (pages / ROOM_PART).max(ROOM_PAGES);
         let whole: u64 = self
-            .managed
+            .addresses
+            .managed()
             .iter()
             .map(|(start, end)| pages_in(start, end))
             .sum();
@@ -101,31 +78,27 @@ impl Engine {
             return;
         }
         let (known, away, runs) = self.collect_away();
-        let total = self.shared.frames_total();
+        let total = self.line.shared().frames_total();
         if wanted(whole) <= total {
             // A debugger can't see what was never touched, either, nor what lies beside it.
-            self.traced.runs = self.managed.iter().collect();
+            let all = self.addresses.managed().iter().collect();
+            self.traced.plan(all, away);
         } else if wanted(known) <= total {
-            self.traced.runs = runs;
-        } else if let Some(tracer) = tracer.filter(|_| away > 0 && !self.traced.is_told) {
-            self.traced.is_told = true;
+            self.traced.plan(runs, away);
+        } else if let Some(tracer) = tracer
+            && away > 0
+            && self.traced.take_word()
+        {
             let pages = if whole <= 2 * known { whole } else { known };
             self.say_what_helps(tracer, away, wanted(pages));
         }
-        if self.traced.runs.is_empty() {
-            return;
-        }
-        if away == 0 && self.traced.is_whole {
-            self.traced.runs.clear();
-        }
-        self.traced.is_whole = away == 0;
     }
 
     /// The number of pages that hold something, of those among them that are out of memory, and
     /// where these are.
     fn collect_away(&self) -> (u64, u64, Vec<(usize, usize)>) {
         let (mut runs, mut known, mut away) = (Vec::<(usize, usize)>::new(), 0, 0);
-        for (start, end) in self.managed.iter() {
+        for (start, end) in self.addresses.managed().iter() {
             for address in (start..end).step_by(PAGE) {
                 let at = page_of(address);
                 let frame = self.vm.frame_at(self.space, at);
@@ -146,21 +119,11 @@ impl Engine {
         (known, away, runs)
     }
 
-    /// The pages that the other processes of the run have in memory.
-    fn resident_in_others(&self) -> u64 {
-        let own = self.record();
-        let others = self.shared.processes().filter(|(index, _)| *index != own);
-        let resident = |process: &crate::shared::Process<'_>| {
-            process.counter(Counter::FramesResident).load(Relaxed)
-        };
-        others.map(|(_, process)| resident(&process)).sum()
-    }
-
     /// Says what process `tracer` can't see, and that a budget of `wanted` pages helps.
     fn say_what_helps(&self, tracer: u32, away: u64, wanted: u64) {
         let mib = |pages: u64| (pages * PAGE as u64).div_ceil(1 << 20);
         let budget = mib(wanted) + 1;
-        let helps = match wanted + 256 <= self.shared.frames_max() {
+        let helps = match wanted + 256 <= self.line.shared().frames_max() {
             true => format!("`tidemark ctl budget {budget}M` brings them in within seconds"),
             false => format!(
                 "run it with `--memory-max {budget}M`: then `tidemark ctl budget {budget}M` brings \

@@ -7,7 +7,8 @@
 //! 1. `wiped` is a part of what is managed: so the kernel tells when the program has something else
 //!    there. What can't be managed when the program asks for this is not managed from then on.
 
-use super::{Engine, page_of, pages_in};
+use super::Engine;
+use crate::parts::units::{page_of, pages_in};
 
 impl Engine {
     /// Notes that a range is wiped in children from now on.
@@ -16,37 +17,19 @@ impl Engine {
         if !self.await_changes() {
             return;
         }
-        if !self.setup.is_in_step {
+        if self.setup.mode.looks_for_memory() {
             self.take_over_gaps(start, end);
-            for (from, to) in self.managed.collect_gaps(start, end) {
-                self.scanner.exclude(from, to);
-            }
+            self.addresses.exclude_unmanaged(start, end);
         }
-        for (from, to) in self.managed.collect_overlaps(start, end) {
-            self.wiped.insert(from.max(start), to.min(end));
-        }
-    }
-
-    /// Forgets what was to be wiped in a range.
-    pub(super) fn forget_wiped(&mut self, start: usize, end: usize) {
-        self.wiped.remove(start, end);
-    }
-
-    /// The parts of a range that are wiped in children, relative to its start.
-    pub(super) fn wiped_parts(&self, start: usize, end: usize) -> Vec<(usize, usize)> {
-        let parts = self.wiped.collect_overlaps(start, end).into_iter();
-        parts
-            .map(|(from, to)| (from.max(start) - start, to.min(end) - start))
-            .collect()
+        self.addresses.wipe(start, end);
     }
 
     /// Forgets, in a forked child, what the kernel has not copied.
     pub(super) fn wipe_in_child(&mut self) {
-        let wiped: Vec<(usize, usize)> = self.wiped.iter().collect();
-        for (start, end) in wiped {
+        for (start, end) in self.addresses.collect_wiped() {
             let (at, pages) = (page_of(start), pages_in(start, end));
             self.vm.discard(&mut self.machine, self.space, at, pages);
-            self.outside.remove(start, end);
+            self.addresses.outside_mut().remove(start, end);
             self.forget_neighbours(start, end);
         }
     }

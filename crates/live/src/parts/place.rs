@@ -21,10 +21,9 @@ use rustix::thread::CpuSet;
 
 use tidemark_core::time::Time;
 
-use super::Engine;
-use super::publish::Gauges;
+use super::gauges::Gauges;
 use crate::ranges::Ranges;
-use crate::shared::{Counter, Shared};
+use crate::shared::{Counter, Process, Shared};
 use crate::sys::thread::{self, CpuFinder};
 
 /// One fault in this many is looked at: to ask where a thread runs costs three system calls. An odd
@@ -61,7 +60,7 @@ const PAUSE_NS_MOST: u64 = 1_000_000_000;
 const THREADS_MAX: usize = 64;
 
 /// The processors on which the engine runs, and from which faults come.
-pub(super) struct Place {
+pub struct Place {
     finder: Option<CpuFinder>,
     allowed: Option<CpuSet>,
     disk: Option<u32>,
@@ -110,7 +109,7 @@ struct Series {
 
 impl Place {
     /// `disk` is the processor that hears from the disk of the swap store, if one does.
-    pub(super) fn new(finder: Option<CpuFinder>, disk: Option<u32>) -> Place {
+    pub fn new(finder: Option<CpuFinder>, disk: Option<u32>) -> Place {
         // Without the right to go first the engine goes with the others.
         let _ = thread::set_nice(-10);
         Place {
@@ -134,7 +133,7 @@ impl Place {
     }
 
     /// Learns that `thread` has faulted. What follows from it has time until the fault is served.
-    pub(super) fn note_fault(&mut self, thread: u32) {
+    pub fn note_fault(&mut self, thread: u32) {
         self.until_sample = self.until_sample.saturating_sub(1);
         if self.until_sample == 0 && self.series.is_none() {
             self.sample = Some(thread);
@@ -145,7 +144,7 @@ impl Place {
 
     /// Decides whether threads are confined, and confines `thread`, which waits for a page, if they
     /// are. One that the kernel has no number for is left alone.
-    pub(super) fn keep_near(&mut self, thread: u32, now: Time, gauges: &mut Gauges) {
+    pub fn keep_near(&mut self, thread: u32, now: Time, gauges: &mut Gauges) {
         let lasted_ns = now.since_ns(self.count.since);
         if self.series.is_some() {
             self.end_if_over(now);
@@ -197,18 +196,18 @@ impl Place {
     }
 
     /// Returns true if there is a series.
-    pub(super) fn is_confining(&self) -> bool {
+    pub fn is_confining(&self) -> bool {
         self.series.is_some()
     }
 
     /// The end of the series, if there is one.
-    pub(super) fn due(&self) -> Option<Time> {
+    pub fn due(&self) -> Option<Time> {
         let end = self.count.since.after_ns(self.series_ns);
         self.series.is_some().then_some(end)
     }
 
     /// Ends a series that has lasted long enough.
-    pub(super) fn end_if_over(&mut self, now: Time) {
+    pub fn end_if_over(&mut self, now: Time) {
         if self.due().is_none_or(|due| now < due) {
             return;
         }
@@ -222,7 +221,7 @@ impl Place {
 
     /// Ends a series before its time, and begins none for a while: threads or programs are about to
     /// be started.
-    pub(super) fn let_go(&mut self, now: Time) {
+    pub fn let_go(&mut self, now: Time) {
         self.release();
         self.next = self.next.max(now.after_ns(self.pause_ns));
         self.begin_window(now);
@@ -238,7 +237,7 @@ impl Place {
 
     /// Ends a series, and lets the engine go anywhere: a child that is confined to the same
     /// processor would run only while the engine sleeps.
-    pub(super) fn roam(&mut self, now: Time) {
+    pub fn roam(&mut self, now: Time) {
         self.let_go(now);
         if let Some(allowed) = &self.allowed {
             // If it may not any more, it stays where it is.
@@ -248,7 +247,7 @@ impl Place {
     }
 
     /// Lets children of this process that were made in the last series go where they may.
-    pub(super) fn release_children(&self) {
+    pub fn release_children(&self) {
         let Some((processor, allowed)) = self.last else {
             return;
         };
@@ -304,7 +303,7 @@ impl Place {
     }
 
     /// Moves to where the faults come from, and ends what is over.
-    pub(super) fn follow(&mut self, managed: &Ranges, now: Time, gauges: &mut Gauges) {
+    pub fn follow(&mut self, managed: &Ranges, now: Time, gauges: &mut Gauges) {
         self.end_if_over(now);
         if let Some(thread) = self.sample.take() {
             self.look_up(thread, managed);
@@ -323,6 +322,15 @@ impl Place {
             // Not permitted there: anywhere is better than the wrong place.
             let _ = thread::stay_anywhere(allowed);
             self.own_cpu = None;
+        }
+    }
+
+    /// Tells programs that are executed by children from now on to what processor threads are
+    /// confined, and from what, in this process's `record`.
+    pub fn tell_confinement(&self, record: &Process<'_>) {
+        // It is never taken back: a child may have been made in a series that is over.
+        if let Some((cpu, allowed)) = self.confinement() {
+            record.set_confined(cpu, first_of(&allowed));
         }
     }
 
@@ -384,22 +392,9 @@ impl Series {
     }
 }
 
-impl Engine {
-    /// Tells programs that are executed by children from now on to what processor threads are
-    /// confined, and from what, in this process's record.
-    pub(super) fn tell_confinement(&mut self) {
-        let confinement = self.place.confinement();
-        // It is never taken back: a child may have been made in a series that is over.
-        if let Some((cpu, allowed)) = confinement {
-            let record = self.shared.process(self.record());
-            record.set_confined(cpu, first_of(&allowed));
-        }
-    }
-}
-
 /// Lets the first thread of this program, which its parent has executed, use what its parent could
 /// before its threads were confined. `pid` is this process, `parent` its parent.
-pub(super) fn undo_inherited(shared: &Shared, pid: u32, parent: u32) {
+pub fn undo_inherited(shared: &Shared, pid: u32, parent: u32) {
     let Ok(own) = thread::allowed_to(pid) else {
         return;
     };

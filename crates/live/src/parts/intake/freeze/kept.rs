@@ -59,11 +59,11 @@ impl<const WORDS: usize> Entries<WORDS> {
 }
 
 /// Changes of the address space that were read at rest.
-pub(super) struct Held(Entries<8>);
+pub struct Held(Entries<8>);
 
 /// The state of a page of which the tables know what was there before the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fate {
+pub enum Fate {
     /// It is as they know it.
     Unchanged,
     /// The program has emptied it since.
@@ -73,17 +73,17 @@ pub(super) enum Fate {
 }
 
 impl Held {
-    pub(super) fn new() -> Result<Held, Errno> {
+    pub fn new() -> Result<Held, Errno> {
         Entries::new(HELD_MAX).map(Held)
     }
 
     /// Forgets all of them, for another rest.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0.clear();
     }
 
     /// Appends a change.
-    pub(super) fn push(&mut self, message: &Message) {
+    pub fn push(&mut self, message: &Message) {
         let (kind, from, to, bytes) = match *message {
             Message::Remap { from, to, bytes } => (1, from, to, bytes),
             Message::Remove { start, end } => (2, start, end, 0),
@@ -95,14 +95,14 @@ impl Held {
     }
 
     /// Answers all of them, oldest first, and forgets them.
-    pub(super) fn take(&mut self) -> Vec<Message> {
+    pub fn take(&mut self) -> Vec<Message> {
         let messages = self.iter().collect();
         self.clear();
         messages
     }
 
     /// The state of the page at `address`.
-    pub(super) fn fate_of(&self, address: usize) -> Fate {
+    pub fn fate_of(&self, address: usize) -> Fate {
         let touches = |start: usize, bytes: usize| {
             let end = start.saturating_add(bytes);
             start < address + PAGE && address < end
@@ -128,7 +128,7 @@ impl Held {
     }
 
     /// Returns true if there is room for that many more.
-    pub(super) fn has_room(&self, more: usize) -> bool {
+    pub fn has_room(&self, more: usize) -> bool {
         self.0.has_room(more)
     }
 
@@ -146,38 +146,38 @@ impl Held {
 }
 
 /// The addresses of pages that were copied to their places at rest.
-pub(super) struct Aside(Entries<2>);
+pub struct Aside(Entries<2>);
 
 impl Aside {
-    pub(super) fn new() -> Result<Aside, Errno> {
+    pub fn new() -> Result<Aside, Errno> {
         Entries::new(ASIDE_MAX).map(Aside)
     }
 
     /// Forgets all of them, for another rest.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.0.clear();
     }
 
     /// Appends one, unless it is known.
-    pub(super) fn note(&mut self, address: usize) {
+    pub fn note(&mut self, address: usize) {
         if self.0.has_room(1) && !self.contains(address) {
             self.0.push(&[address as u64]);
         }
     }
 
     /// Answers all of them, and forgets them.
-    pub(super) fn take(&mut self) -> Vec<usize> {
+    pub fn take(&mut self) -> Vec<usize> {
         let addresses = self.iter().collect();
         self.clear();
         addresses
     }
 
-    pub(super) fn contains(&self, address: usize) -> bool {
+    pub fn contains(&self, address: usize) -> bool {
         self.iter().any(|known| known == address)
     }
 
     /// Returns true if there is room for that many more.
-    pub(super) fn has_room(&self, more: usize) -> bool {
+    pub fn has_room(&self, more: usize) -> bool {
         self.0.has_room(more)
     }
 

@@ -19,7 +19,7 @@ use crate::sys::uffd::Uffd;
 
 /// The userfaultfds that an engine keeps for the children of its program.
 #[derive(Default)]
-pub(super) struct Loans {
+pub struct Loans {
     /// The place in the table of the process whose engine this is.
     lender: u32,
     /// The child of the fork that goes on.
@@ -35,12 +35,12 @@ pub(super) struct Loans {
 
 impl Loans {
     /// Begins with the fork of `child` by the process `lender`.
-    pub(super) fn begin(&mut self, lender: ProcessIndex, child: ProcessIndex) {
+    pub fn begin(&mut self, lender: ProcessIndex, child: ProcessIndex) {
         (self.lender, self.child, self.count) = (lender.0, Some(child), 0);
     }
 
     /// Offers a userfaultfd that has come during a fork to its child.
-    pub(super) fn offer(&mut self, uffd: Uffd, shared: &Shared) {
+    pub fn offer(&mut self, uffd: Uffd, shared: &Shared) {
         self.count += 1;
         let Some(child) = self.child.filter(|_| program::is_engine()) else {
             // From a thread of the program it can't be taken by another process.
@@ -55,7 +55,7 @@ impl Loans {
     }
 
     /// Ends with a fork.
-    pub(super) fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(loan) = self.child.take().zip(self.born.take()) {
             self.lent.push(loan);
         }
@@ -64,7 +64,7 @@ impl Loans {
     /// Closes what children need here no longer: the supervisor knows them, or they have ended.
     /// Frees nothing. `witness` is a page that is registered and present in each child, and one to
     /// copy there in vain.
-    pub(super) fn close_needless(&mut self, shared: &Shared, witness: (usize, usize)) {
+    pub fn close_needless(&mut self, shared: &Shared, witness: (usize, usize)) {
         let lender = self.lender;
         let is_needed = |child: ProcessIndex, uffd: &Uffd| {
             is_needed(shared.process(child), loan_of(lender, uffd), || {
@@ -78,12 +78,12 @@ impl Loans {
     }
 
     /// Returns true if one of a child is open.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub fn is_waiting(&self) -> bool {
         !self.lent.is_empty()
     }
 
     /// Forgets all of them, in a forked child: their numbers mean nothing there.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         std::mem::forget(std::mem::take(self));
     }
 }

@@ -50,7 +50,7 @@ pub enum Kept {
 
 /// The work at the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub enum Look {
     /// It is over. `Some`: it was so much shorter than those before that this is to be told.
     Over(Option<u64>),
     /// It goes on. `Some`: it becomes longer than was told.
@@ -59,7 +59,7 @@ pub(super) enum Look {
 
 /// The progress of the window at hand, and the cost of sampling.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub struct Pace {
     windows: Windows,
     /// The program's time at which the window began.
     began_ns: u64,
@@ -88,7 +88,7 @@ struct Each {
 }
 
 impl Pace {
-    pub(super) fn new(windows: Windows) -> Pace {
+    pub fn new(windows: Windows) -> Pace {
         Pace {
             windows,
             began_ns: 0,
@@ -105,7 +105,7 @@ impl Pace {
     }
 
     /// The pace of a forked child, which has all that its parent touched, and what it learned.
-    pub(super) fn of_child(self) -> Pace {
+    pub fn of_child(self) -> Pace {
         Pace {
             told_ns: self.told_ns,
             back_share: self.back_share,
@@ -116,7 +116,7 @@ impl Pace {
     }
 
     /// Takes in that pages came back, and what the engine worked for them.
-    pub(super) fn note_back(&mut self, pages: u64, own_ns: u64) {
+    pub fn note_back(&mut self, pages: u64, own_ns: u64) {
         let ns = own_ns + pages * FAULT_NS;
         self.back += pages;
         self.cost_ns += ns;
@@ -124,36 +124,36 @@ impl Pace {
     }
 
     /// Takes in that pages were moved out, and what that cost.
-    pub(super) fn note_moved(&mut self, pages: u64, own_ns: u64) {
+    pub fn note_moved(&mut self, pages: u64, own_ns: u64) {
         self.moved += pages;
         self.cost_ns += own_ns;
         self.move_each.add(pages, own_ns);
     }
 
     /// Returns true if it is time to look if the window is over.
-    pub(super) fn is_due(&self, now_ns: u64) -> bool {
+    pub fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.due_ns
     }
 
     /// The time left until then.
-    pub(super) fn left_ns(&self, now_ns: u64) -> u64 {
+    pub fn left_ns(&self, now_ns: u64) -> u64 {
         self.due_ns.saturating_sub(now_ns)
     }
 
     /// The reported length of windows, if it is not that of the first.
-    pub(super) fn told_beside_first(&self) -> Option<u64> {
+    pub fn told_beside_first(&self) -> Option<u64> {
         (self.told_ns != self.windows.first_ns).then_some(self.told_ns)
     }
 
     /// The number of pages that may be sampled in each window for a [share](SHARE) of its time.
-    pub(super) fn affordable_pages(&self) -> u64 {
+    pub fn affordable_pages(&self) -> u64 {
         let all_ns = self.move_each.of(ALL) + self.back_each.of(self.back_share);
         self.windows.first_ns / SHARE * ALL / all_ns.max(1)
     }
 
     /// Looks if the window is over in which `touched` pages were touched, and begins the next if
     /// so.
-    pub(super) fn look(&mut self, now_ns: u64, touched: u64) -> Look {
+    pub fn look(&mut self, now_ns: u64, touched: u64) -> Look {
         let Windows {
             first_ns, most_ns, ..
         } = self.windows;

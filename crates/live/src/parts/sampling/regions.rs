@@ -27,7 +27,7 @@ use crate::sys::PAGE;
 /// The pages that are watched in a region, if it has that many.
 const WATCHED: u64 = 4;
 /// A share of all.
-pub(super) const ALL: u64 = 256;
+pub const ALL: u64 = 256;
 /// Shares that differ by no more are alike: the first that leaves half of the regions to split.
 const ALIKE: [u64; 4] = [0, ALL / 4, ALL / 2, ALL];
 /// The least gap that no region reaches across.
@@ -36,7 +36,7 @@ const GAP_BYTES: usize = 2 << 20;
 const GAPS_MAX: usize = 15;
 
 /// The memory of a program by regions.
-pub(super) struct Regions {
+pub struct Regions {
     /// Pages that the program has touched, and that are there yet.
     known: Ranges,
     regions: Vec<Region>,
@@ -54,11 +54,11 @@ struct Region {
 
 /// Memory of which a share was touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Touched {
-    pub(super) start: usize,
-    pub(super) bytes: usize,
+pub struct Touched {
+    pub start: usize,
+    pub bytes: usize,
     /// The part of its pages in [`ALL`].
-    pub(super) share: u64,
+    pub share: u64,
 }
 
 /// Known pages by their numbers, in the order of addresses.
@@ -80,7 +80,7 @@ struct Part {
 }
 
 impl Regions {
-    pub(super) fn new() -> Regions {
+    pub fn new() -> Regions {
         Regions {
             known: Ranges::new(),
             regions: vec![Region::default()],
@@ -89,19 +89,19 @@ impl Regions {
     }
 
     /// Takes in that the page at `address` stands there.
-    pub(super) fn add(&mut self, address: usize) {
+    pub fn add(&mut self, address: usize) {
         if !self.known.contains(address) {
             self.known.insert(address, address + PAGE);
         }
     }
 
     /// Takes in that a range is empty.
-    pub(super) fn forget(&mut self, start: usize, end: usize) {
+    pub fn forget(&mut self, start: usize, end: usize) {
         self.known.remove(start, end);
     }
 
     /// Takes in that a range has moved.
-    pub(super) fn move_to(&mut self, from: usize, to: usize, bytes: usize) {
+    pub fn move_to(&mut self, from: usize, to: usize, bytes: usize) {
         let end = from + bytes;
         let parts = self.known.collect_overlaps(from, end);
         self.known.remove(from, end);
@@ -112,12 +112,12 @@ impl Regions {
     }
 
     /// Returns true if there is nothing to watch.
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
     /// Takes in that the watched page at `address` was touched in the window, or was not.
-    pub(super) fn note(&mut self, address: usize, is_touched: bool) {
+    pub fn note(&mut self, address: usize, is_touched: bool) {
         let after = self.regions.partition_point(|it| it.start <= address);
         let region = &mut self.regions[after - 1];
         region.seen += 1;
@@ -126,7 +126,7 @@ impl Regions {
 
     /// The memory that was touched in the window that is over, but for regions of which each page
     /// was watched: their touches are known one by one.
-    pub(super) fn collect_touched(&self) -> Vec<Touched> {
+    pub fn collect_touched(&self) -> Vec<Touched> {
         let ends = self.regions[1..].iter().map(|region| region.start);
         let bounded = self.regions.iter().zip(ends.chain([usize::MAX]));
         let mut touched = Vec::new();
@@ -149,7 +149,7 @@ impl Regions {
 
     /// Begins a window in which at most `most` pages are watched: adjusts the regions to what was
     /// seen in the last, and chooses the pages.
-    pub(super) fn begin_window(&mut self, most: u64) -> Vec<usize> {
+    pub fn begin_window(&mut self, most: u64) -> Vec<usize> {
         let numbered = Numbered::of(&self.known);
         let walls = numbered.collect_walls();
         let regions_max = (most / WATCHED).max(1) as usize;

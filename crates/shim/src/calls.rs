@@ -1,0 +1,92 @@
+//! Calls of the kernel and of the functions behind ours, with the error numbers of both.
+
+use std::ffi::{c_int, c_long};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Turns the kernel's answer into the C library's.
+pub(crate) extern "C" fn note_error(answer: c_long) -> c_long {
+    if (-4095..0).contains(&answer) {
+        // SAFETY: sets the calling thread's error number.
+        unsafe { *libc::__errno_location() = -answer as c_int };
+        return -1;
+    }
+    answer
+}
+
+/// The address of the function behind one of ours, kept in `found`; zero if there is none.
+pub(crate) fn find_original(found: &AtomicUsize, name: &std::ffi::CStr) -> usize {
+    let mut address = found.load(Ordering::Acquire);
+    if address == 0 {
+        // SAFETY: a name ended by a zero byte.
+        address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+        found.store(address, Ordering::Release);
+    }
+    address
+}
+
+/// Runs `body`, and leaves the calling thread its error number.
+pub(crate) fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: the calling thread's own error number, at both ends.
+    let before = unsafe { *libc::__errno_location() };
+    let value = body();
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = before };
+    value
+}
+
+/// A system call, as the kernel answers it.
+///
+/// # Safety
+/// As for the call.
+pub(crate) unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -> c_long {
+    // SAFETY: by the caller's word.
+    unsafe { system_call_of_six(number, [a, b, c, d, e, 0]) }
+}
+
+/// The same with six arguments.
+///
+/// # Safety
+/// As for the call.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
+    let answer: c_long;
+    // SAFETY: by the caller's word.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => answer,
+            in("rdi") a,
+            in("rsi") b,
+            in("rdx") c,
+            in("r10") d,
+            in("r8") e,
+            in("r9") f,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    answer
+}
+
+/// The same with six arguments.
+///
+/// # Safety
+/// As for the call.
+#[cfg(target_arch = "aarch64")]
+pub(crate) unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_long; 6]) -> c_long {
+    let answer: c_long;
+    // SAFETY: by the caller's word.
+    unsafe {
+        std::arch::asm!(
+            "svc #0",
+            in("x8") number,
+            inlateout("x0") a => answer,
+            in("x1") b,
+            in("x2") c,
+            in("x3") d,
+            in("x4") e,
+            in("x5") f,
+        );
+    }
+    answer
+}
