@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// Bytes in memory, as a pager that fails and is slow on purpose.
 #[derive(Default)]
-struct Plain {
+pub struct Plain {
     bytes: Mutex<Vec<u8>>,
     /// One call in so many fails for now; none, if zero.
     fails_each: u64,
@@ -34,7 +34,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn new(bytes: usize) -> Plain {
+    pub fn new(bytes: usize) -> Plain {
         let mut random = SplitMix64::new(bytes as u64);
         let words = (0..bytes.div_ceil(8)).flat_map(|_| random.below(u64::MAX).to_le_bytes());
         Plain {
