@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`addresses`] | the program's address space: what is managed, to be adopted, locked |
 //! | [`intake`] | messages, faults that are not over, changes that are not settled, rests |
-//! | [`line`] | the record, the supervisor, the doorbell, a child's parent |
+//! | [`mod@line`] | the record, the supervisor, the doorbell, a child's parent |
 //! | [`telemetry`] | the reports: [`gauges`], [`decisions`], [`sampling`], [`drawing`] |
 //! | [`turns`] | the times of ticks, looks and retries |
 //! | [`place`] | the processors of engine and program |
