@@ -14,9 +14,6 @@ ifdef CI
 export REQUIRE_ALL ?= 1
 endif
 BARE_TARGET := x86_64-unknown-none
-# Most tests that take long wait for a disk or for another process: four go on at a time, even where
-# there are fewer processors.
-export RUST_TEST_THREADS ?= $(shell n=$$(nproc); echo $$((n < 4 ? 4 : n)))
 # `make sim SEED=7` repeats one seed; without it, SEEDS fixed ones and FRESH new ones run.
 SEEDS ?= 100
 FRESH ?= 20
