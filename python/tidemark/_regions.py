@@ -73,7 +73,7 @@ class Engine:
     def serves_system_calls(self) -> bool:
         """True if system calls may be handed any part of an array.
 
-        It is false where this user may serve the faults of instructions alone: a system call that is
+        It is false where this user may serve faults in user mode alone: a system call that is
         handed pages that are out fails with "Bad address". Hand it a copy, or parts of `bytes`.
         """
         return self._engine.serves_system_calls

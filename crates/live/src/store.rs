@@ -589,7 +589,7 @@ impl SwapStore {
 
     fn handle_completion(&mut self, completion: Completion, machine: &mut LiveMachine) {
         let part = Part::from_tag(completion.tag);
-        self.release_sealed(part);
+        self.release_bounce(part);
         let home = self.home_of(&self.transfers[part.transfer as usize], part.start);
         let transfer = &mut self.transfers[part.transfer as usize];
         let mut result = completion.result;
@@ -634,7 +634,7 @@ impl SwapStore {
     }
 
     fn note_moved(&mut self, part: Part, machine: &mut LiveMachine) {
-        self.open(part, machine);
+        self.decrypt_part(part, machine);
         match self.transfers[part.transfer as usize].direction {
             Direction::Fetch => self.tally.read += u64::from(part.pages),
             Direction::Store => self.tally.written += u64::from(part.pages),

@@ -35,8 +35,8 @@
 //!   own.
 //!
 //! # Rights
-//! Root may serve all faults, and who may open `/dev/userfaultfd`. Everyone else may serve those of
-//! instructions, as long as no filter of system calls forbids it:
+//! Root may serve all faults, and who may open `/dev/userfaultfd`. Everyone else may serve those
+//! taken in user mode, as long as no filter of system calls forbids it:
 //! [`serves_system_calls`](Engine::serves_system_calls) tells.
 //!
 //! # Threads
@@ -290,7 +290,7 @@ impl Engine {
     }
 
     /// Returns true if system calls may be handed any part of a region. Where it is false, the
-    /// kernel permits this user to serve the faults of instructions alone. A system call that is
+    /// kernel permits this user to serve faults in user mode alone. A system call that is
     /// handed pages that are out then fails with `EFAULT`, or stops before them: hand it a copy.
     pub fn serves_system_calls(&self) -> bool {
         self.handle.serves_system_calls

@@ -24,7 +24,7 @@ pub struct Builder {
     pub(crate) patience: Duration,
     pub(crate) is_encrypted: Option<bool>,
     pub(crate) faults: FaultPlan,
-    pub(crate) serves_instructions_only: bool,
+    pub(crate) serves_user_mode_only: bool,
 }
 
 impl Builder {
@@ -38,7 +38,7 @@ impl Builder {
             patience: PATIENCE,
             is_encrypted: None,
             faults: FaultPlan::default(),
-            serves_instructions_only: false,
+            serves_user_mode_only: false,
         }
     }
 
@@ -76,11 +76,11 @@ impl Builder {
         self
     }
 
-    /// Serves the faults of instructions alone, as where the kernel does not permit more: see
+    /// Serves faults in user mode alone, as where the kernel does not permit more: see
     /// [`Engine::serves_system_calls`](crate::Engine::serves_system_calls). For tests of a program
     /// that is to run there.
-    pub fn serve_instructions_only(mut self) -> Builder {
-        self.serves_instructions_only = true;
+    pub fn serve_user_mode_only(mut self) -> Builder {
+        self.serves_user_mode_only = true;
         self
     }
 

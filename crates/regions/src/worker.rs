@@ -71,7 +71,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let frames = (settings.memory_bytes / PAGE_BYTES) as u32;
     let slots = (settings.swap_bytes / PAGE_BYTES) as u32;
     let (swap, room) = swap(&settings)?;
-    let (mut machine, faults) = open_machine(frames, settings.serves_instructions_only)?;
+    let (mut machine, faults) = open_machine(frames, settings.serves_user_mode_only)?;
     let hidden = machine.hide_from_children();
     hidden.map_err(call("keeping frames from forked children"))?;
     let queue = Arc::new(Queue::new().map_err(call("making an eventfd"))?);
@@ -124,7 +124,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     Ok(Handle::new(queue, thread, faults == Faults::All, bytes))
 }
 
-/// Makes a machine for all faults; for those of instructions where the kernel permits no more, or
+/// Makes a machine for all faults; for those in user mode where the kernel permits no more, or
 /// no more is wanted.
 fn open_machine(frames: u32, is_limited: bool) -> Result<(LiveMachine, Faults), Error> {
     let open = |faults| {
@@ -132,10 +132,10 @@ fn open_machine(frames: u32, is_limited: bool) -> Result<(LiveMachine, Faults), 
         machine.map(|machine| (machine, faults))
     };
     let opened = match is_limited {
-        true => open(Faults::OfInstructions),
+        true => open(Faults::UserMode),
         false => match open(Faults::All) {
             Err(StartError::Uffd(denied @ OpenError::NotPermitted { .. })) => {
-                open(Faults::OfInstructions).map_err(|error| match error {
+                open(Faults::UserMode).map_err(|error| match error {
                     // The first says what it takes to be permitted all.
                     StartError::Uffd(_) => StartError::Uffd(denied),
                     error => error,

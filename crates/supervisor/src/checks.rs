@@ -84,7 +84,7 @@ fn userfaultfd() -> Check {
 fn arrays() -> Check {
     let name = "arrays";
     let lacks = |offered| host::describe_missing(Features::MOVE.without(offered));
-    match (Uffd::offered(), Uffd::offered_for(Faults::OfInstructions)) {
+    match (Uffd::offered(), Uffd::offered_for(Faults::UserMode)) {
         (Ok(offered), _) => match lacks(offered) {
             None => fine(name, "regions of the library can be had".into()),
             Some(lack) => lacking(name, lack, Verdict::Limited),

@@ -123,7 +123,7 @@ impl SwapStore {
 
     /// Hands a part to what carries it. False if the kernel takes nothing for now.
     pub(super) fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<bool, Errno> {
-        let sealed = self.seal(part, machine)?;
+        let encrypted = self.encrypt_part(part, machine)?;
         let transfer = &self.transfers[part.transfer as usize];
         let (direction, tag) = (transfer.direction, part.tag());
         let offset = offset_of(self.home_of(transfer, part.start));
@@ -141,14 +141,14 @@ impl SwapStore {
                 compressed.single_buffers(place, start, pages)
             }
         };
-        let buffers = sealed.unwrap_or_else(plain);
+        let buffers = encrypted.unwrap_or_else(plain);
         let file = transfer.work.file();
         if direction == Direction::Store && self.faults.cuts_next_write() {
             self.cut_short((file, offset), &buffers);
         }
         let is_sent = self.carry(direction, (file, offset), &buffers, tag)?;
         if !is_sent {
-            self.release_sealed(part);
+            self.release_bounce(part);
         }
         Ok(is_sent)
     }

@@ -1,9 +1,9 @@
 //! Encryption of what leaves memory: AES-128 in XTS mode, a page at a time.
 //!
 //! The key is made when the store is, and is nowhere but in the memory of its process and of forked
-//! children, which read the same swap file. A page is sealed on its way out, in memory of its own,
-//! since the program may want the frame back meanwhile. It is opened in place when it comes back;
-//! the sum that is compared then is that of the plain page.
+//! children, which read the same swap file. A page is encrypted on its way out, in a bounce buffer,
+//! since the program may want the frame back meanwhile. It is decrypted in place as it comes; the
+//! sum that is compared then is that of the plain page.
 //!
 //! The tweak of a page is the number of its slot. The file shows which slots have changed, and
 //! where a slot has what it had before, and nothing else of the contents.
@@ -20,7 +20,6 @@ use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use tidemark_core::id::SlotId;
 use tidemark_core::pager::Direction;
 
 use super::{Part, SwapStore, Work};
@@ -42,7 +41,7 @@ pub(super) struct Cipher {
     tweaks: Aes128,
 }
 
-/// The cipher of a store, and the buffers for what is sealed.
+/// The cipher of a store, and its bounce buffers.
 pub(super) struct Encryption {
     cipher: Cipher,
     bounces: Vec<Mapping>,
@@ -77,13 +76,13 @@ impl Cipher {
         }
     }
 
-    /// Seals a page in place, or a part of whole blocks.
-    pub(super) fn seal(&self, slot: u64, page: &mut [u8]) {
+    /// Encrypts a page in place, or a part of whole blocks.
+    pub(super) fn encrypt(&self, slot: u64, page: &mut [u8]) {
         self.apply(slot, page, |blocks| self.contents.encrypt_blocks(blocks));
     }
 
-    /// Opens a page in place.
-    pub(super) fn open(&self, slot: u64, page: &mut [u8]) {
+    /// Decrypts a page in place.
+    pub(super) fn decrypt(&self, slot: u64, page: &mut [u8]) {
         self.apply(slot, page, |blocks| self.contents.decrypt_blocks(blocks));
     }
 
@@ -159,8 +158,8 @@ impl SwapStore {
             .map(|encryption| &encryption.cipher)
     }
 
-    /// Seals the pages of a part of a transfer to the swap file. `None`: it goes as it is.
-    pub(super) fn seal(
+    /// Encrypts the pages of a part of a transfer to the swap file. `None`: it goes as it is.
+    pub(super) fn encrypt_part(
         &mut self,
         part: Part,
         machine: &LiveMachine,
@@ -189,7 +188,7 @@ impl SwapStore {
                 };
                 let into = bounces[index].part_mut(at * PAGE, PAGE);
                 into.copy_from_slice(from);
-                cipher.seal(slot.0.into(), into);
+                cipher.encrypt(slot.0.into(), into);
             }
         }
         let buffers = taken.map(|index| {
@@ -201,14 +200,14 @@ impl SwapStore {
     }
 
     /// A part is not under way any more.
-    pub(super) fn release_sealed(&mut self, part: Part) {
+    pub(super) fn release_bounce(&mut self, part: Part) {
         if let Some(encryption) = &mut self.encryption {
             encryption.release(part.tag());
         }
     }
 
-    /// Opens the pages of a part that have been read.
-    pub(super) fn open(&mut self, part: Part, machine: &mut LiveMachine) {
+    /// Decrypts the pages of a part that have been read.
+    pub(super) fn decrypt_part(&mut self, part: Part, machine: &mut LiveMachine) {
         let transfer = self.transfers[part.transfer as usize];
         if transfer.direction == Direction::Store || transfer.work.file().is_some() {
             return;
@@ -217,7 +216,7 @@ impl SwapStore {
             return;
         };
         for page in part.range() {
-            let slot: SlotId = self.home_of(&transfer, page as u8);
+            let slot = self.home_of(&transfer, page as u8);
             let compressed = self.compressed.as_mut();
             let bytes = match transfer.work {
                 Work::Pages => machine.pool_mut().bytes_of_mut(transfer.frames[page]),
@@ -230,7 +229,7 @@ impl SwapStore {
                 }
                 Work::File(_) => unreachable!("files are as they are"),
             };
-            encryption.cipher.open(slot.0.into(), bytes);
+            encryption.cipher.decrypt(slot.0.into(), bytes);
         }
         self.encryption = Some(encryption);
     }
@@ -238,12 +237,12 @@ impl SwapStore {
 
 #[cfg(test)]
 mod tests {
+    use tidemark_core::id::FrameId;
     use tidemark_core::pager::Outcome;
 
     use super::*;
     use crate::store::Means;
     use crate::store::tests::Swapping;
-    use tidemark_core::id::FrameId;
 
     fn bytes(hex: &str) -> Vec<u8> {
         let digits = hex.as_bytes().chunks(2);
@@ -255,7 +254,7 @@ mod tests {
     /// IEEE Std 1619-2018, annex B, vectors 1 and 2.
     #[test]
     fn the_vectors_of_the_standard_are_met() {
-        for (keys, slot, plain, sealed) in [
+        for (keys, slot, plain, encrypted) in [
             (
                 [0x00, 0x00],
                 0,
@@ -273,9 +272,9 @@ mod tests {
             key[KEY_BYTES / 2..].fill(keys[1]);
             let cipher = Cipher::of_key(&key);
             let mut page = [plain; 2 * BLOCK];
-            cipher.seal(slot, &mut page);
-            assert_eq!(page[..], bytes(sealed)[..]);
-            cipher.open(slot, &mut page);
+            cipher.encrypt(slot, &mut page);
+            assert_eq!(page[..], bytes(encrypted)[..]);
+            cipher.decrypt(slot, &mut page);
             assert_eq!(page, [plain; 2 * BLOCK]);
         }
     }
@@ -317,17 +316,17 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_opened_by_its_own_slot_and_key_alone() {
+    fn a_page_is_decrypted_by_its_own_slot_and_key_alone() {
         let (cipher, other) = (Cipher::new().unwrap(), Cipher::new().unwrap());
         let page: Vec<u8> = (0..PAGE).map(|at| (at / 7) as u8).collect();
-        let mut sealed = page.clone();
-        cipher.seal(5, &mut sealed);
+        let mut encrypted = page.clone();
+        cipher.encrypt(5, &mut encrypted);
         for (cipher, slot, is_right) in
             [(&cipher, 5, true), (&cipher, 6, false), (&other, 5, false)]
         {
-            let mut opened = sealed.clone();
-            cipher.open(slot, &mut opened);
-            assert_eq!(opened == page, is_right, "{slot}");
+            let mut decrypted = encrypted.clone();
+            cipher.decrypt(slot, &mut decrypted);
+            assert_eq!(decrypted == page, is_right, "{slot}");
         }
     }
 }

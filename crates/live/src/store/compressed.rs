@@ -283,7 +283,7 @@ impl Compressed {
 
     /// A block of a segment in memory.
     pub(super) fn block(&self, room: Room, block: usize) -> &[u8] {
-        let at = room.0 as usize * SEGMENT + block * PAGE;
+        let at = place(room, (block * PAGE) as u32);
         self.area.mapping.part(at, PAGE)
     }
 

@@ -34,7 +34,7 @@ impl SwapStore {
             if let Some(cipher) = self.cipher_of(Work::Pages) {
                 let slots = u64::from(slot.0)..;
                 let pages = slots.zip(bytes.chunks_mut(PAGE));
-                pages.for_each(|(slot, page)| cipher.open(slot, page));
+                pages.for_each(|(slot, page)| cipher.decrypt(slot, page));
             }
         }
         let sums = &self.sums[first.0 as usize..first.0 as usize + count];
@@ -50,7 +50,7 @@ impl SwapStore {
                 let read = |home: SlotId, block: &mut [u8]| {
                     read_fully(self.file.as_file(), home, block)?;
                     if let Some(cipher) = cipher {
-                        cipher.open(home.0.into(), block);
+                        cipher.decrypt(home.0.into(), block);
                     }
                     Ok::<(), Cause>(())
                 };

@@ -257,7 +257,7 @@ impl SwapStore {
                 {
                     bytes.copy_from_slice(&machine.pool().bytes_of(*frame)[..bytes.len()]);
                     if let Some(cipher) = self.cipher_of(transfer.work) {
-                        cipher.seal(slot, bytes);
+                        cipher.encrypt(slot, bytes);
                     }
                 }
             }

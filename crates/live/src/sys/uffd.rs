@@ -105,11 +105,11 @@ pub enum Faults {
     /// All, those of system calls on the memory of a program as well. Root may, and who may open
     /// `/dev/userfaultfd`, and everyone where `vm.unprivileged_userfaultfd` is 1.
     All,
-    /// Those of instructions of the program. A system call that is handed a page that is not there
-    /// fails with `EFAULT`. Everyone may, unless a filter of system calls forbids it.
+    /// Those that the program takes in user mode. A system call that is handed a page that is not
+    /// there fails with `EFAULT`. Everyone may, unless a filter of system calls forbids it.
     ///
     /// Source: Linux 5.11, `UFFD_USER_MODE_ONLY`, userfaultfd(2).
-    OfInstructions,
+    UserMode,
 }
 
 /// The mode in which a range is registered.
@@ -557,7 +557,7 @@ fn move_range(
 
 fn open_fd(faults: Faults) -> Result<OwnedFd, OpenError> {
     let mut flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
-    if faults == Faults::OfInstructions {
+    if faults == Faults::UserMode {
         flags |= UserfaultfdFlags::from_bits_retain(raw::UFFD_USER_MODE_ONLY);
     }
     // SAFETY: what the descriptor may do is bounded by the methods of `Uffd`.

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use tidemark_core::random::SplitMix64;
 use tidemark_regions::{Engine, Error};
-use tidemark_testing::skip;
 
 use crate::child;
+use crate::engine::{range, start};
 
 const PAGE: usize = 4096;
 const MIB: u64 = 1 << 20;
@@ -51,20 +51,7 @@ impl Drop for Made {
 fn engine(policy: &str) -> Option<Engine> {
     let settings = Engine::builder().memory(MIB).policy(policy);
     let settings = settings.swap_folder(Path::new(FOLDER)).swap_size(16 * MIB);
-    match settings.start() {
-        Ok(engine) => Some(engine),
-        Err(error) if error.is_refusal() => {
-            skip(&error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// A range at random within `bytes`, of some pages at most.
-fn range(random: &mut SplitMix64, bytes: usize) -> std::ops::Range<usize> {
-    let start = random.below(bytes as u64) as usize;
-    start..(start + random.below(5 * PAGE as u64) as usize).min(bytes)
+    start(settings)
 }
 
 const POLICIES: [&str; 7] = [

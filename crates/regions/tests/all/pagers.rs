@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use tidemark_core::random::SplitMix64;
 use tidemark_regions::{Builder, Engine, Error, Pager, PagerError};
-use tidemark_testing::skip;
 
 use crate::child;
+use crate::engine::{range, start};
 
 const PAGE: usize = 4096;
 const MIB: u64 = 1 << 20;
@@ -40,6 +40,15 @@ impl Plain {
         Plain {
             bytes: Mutex::new(words.take(bytes).collect()),
             ..Plain::default()
+        }
+    }
+
+    /// Contents of the usual size, whose calls take their time, one in eleven in vain.
+    fn slow() -> Plain {
+        Plain {
+            fails_each: 11,
+            pause_us_most: 100,
+            ..Plain::new(BYTES)
         }
     }
 
@@ -85,23 +94,6 @@ impl Pager for Plain {
 fn settings(policy: &str) -> Builder {
     let settings = Engine::builder().memory(MIB).policy(policy);
     settings.swap_folder(Path::new(FOLDER)).swap_size(16 * MIB)
-}
-
-/// An engine, unless the kernel does not permit one.
-fn start(settings: Builder) -> Option<Engine> {
-    match settings.start() {
-        Ok(engine) => Some(engine),
-        Err(error) if error.is_refusal() => {
-            skip(&error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
-fn range(random: &mut SplitMix64, bytes: usize) -> std::ops::Range<usize> {
-    let start = random.below(bytes as u64) as usize;
-    start..(start + random.below(5 * PAGE as u64) as usize).min(bytes)
 }
 
 /// Reads and writes at random, in lockstep with an array.
@@ -165,11 +157,7 @@ fn what_is_modified_goes_to_the_swap_file_and_the_pager_is_not_told() {
         let Some(engine) = start(settings(policy)) else {
             return;
         };
-        let pager = Arc::new(Plain {
-            fails_each: 11,
-            pause_us_most: 100,
-            ..Plain::new(BYTES)
-        });
+        let pager = Arc::new(Plain::slow());
         let mut region = engine.from_pager(Arc::clone(&pager)).unwrap();
         let mut plain = pager.contents();
         write_in_lockstep(&mut region, &mut plain, 600);
@@ -190,11 +178,7 @@ fn what_is_modified_is_written_by_the_pager_and_a_flush_waits_for_it() {
         let Some(engine) = start(settings(policy)) else {
             return;
         };
-        let pager = Arc::new(Plain {
-            fails_each: 11,
-            pause_us_most: 100,
-            ..Plain::new(BYTES)
-        });
+        let pager = Arc::new(Plain::slow());
         let mut region = engine.write_pager(Arc::clone(&pager)).unwrap();
         let mut plain = pager.contents();
         write_in_lockstep(region.as_mut_slice(), &mut plain, 300);

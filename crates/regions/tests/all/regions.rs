@@ -10,6 +10,7 @@ use tidemark_regions::{Advice, Engine, Error, MEMORY_BYTES_LEAST, Region};
 use tidemark_testing::skip;
 
 use crate::child;
+use crate::engine::start;
 use crate::pagers::Plain;
 
 pub const PAGE: usize = 4096;
@@ -18,18 +19,11 @@ pub const MIB: u64 = 1 << 20;
 /// An engine, unless the kernel does not permit one.
 fn engine(memory: u64, policy: &str) -> Option<Engine> {
     let settings = Engine::builder().memory(memory).policy(policy);
-    match settings
-        .swap_folder(&std::env::temp_dir())
-        .swap_size(64 * MIB)
-        .start()
-    {
-        Ok(engine) => Some(engine),
-        Err(error) if error.is_refusal() => {
-            skip(&error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    start(
+        settings
+            .swap_folder(&std::env::temp_dir())
+            .swap_size(64 * MIB),
+    )
 }
 
 /// Writes and reads at random in step with a plain array.
@@ -83,7 +77,7 @@ fn check_contents((policy, kept, is_limited): (&str, Kept, bool), steps: u32) ->
     };
     let settings = match is_limited {
         false => settings,
-        true => settings.serve_instructions_only(),
+        true => settings.serve_user_mode_only(),
     };
     let engine = settings.start()?;
     let mut region = engine.zeros(4 * MIB)?;

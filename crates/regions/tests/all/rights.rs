@@ -1,4 +1,4 @@
-//! Regions of users who may serve the faults of instructions alone.
+//! Regions of users who may serve faults in user mode alone.
 
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -42,7 +42,7 @@ fn use_limited(engine: &Engine) {
 
 #[test]
 fn system_calls_fail_on_pages_that_are_out_where_no_more_is_permitted() {
-    let started = settings().serve_instructions_only().start();
+    let started = settings().serve_user_mode_only().start();
     let engine = match started {
         Ok(engine) => engine,
         Err(error) if error.is_refusal() => return skip(&error.to_string()),
@@ -56,7 +56,7 @@ fn a_user_without_rights_has_regions() {
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
         return skip("only root can become another user");
     }
-    match settings().serve_instructions_only().start() {
+    match settings().serve_user_mode_only().start() {
         Err(error) if error.is_refusal() => return skip(&error.to_string()),
         other => drop(other.unwrap()),
     }

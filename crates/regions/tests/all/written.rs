@@ -1,6 +1,7 @@
 //! Regions that are written to files, on the real kernel: contents, parts, errors, ends, crashes.
 
 use crate::child;
+use crate::engine::start;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,7 +11,6 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use tidemark_core::random::SplitMix64;
 use tidemark_regions::{Engine, Error, FileRegionMut};
-use tidemark_testing::skip;
 
 const PAGE: usize = 4096;
 const MIB: u64 = 1 << 20;
@@ -60,14 +60,7 @@ impl Drop for Made {
 fn engine(policy: &str, plan: &str) -> Option<Engine> {
     let settings = Engine::builder().memory(MIB).policy(policy).faults(plan);
     let settings = settings.swap_folder(Path::new(FOLDER)).swap_size(MIB);
-    match settings.start() {
-        Ok(engine) => Some(engine),
-        Err(error) if error.is_refusal() => {
-            skip(&error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    start(settings)
 }
 
 fn flush(region: &FileRegionMut) -> Result<(), Error> {
