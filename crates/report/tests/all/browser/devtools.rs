@@ -127,6 +127,17 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
+    /// The number of times that pages have been laid out since the browser began.
+    pub fn layouts(&mut self) -> u64 {
+        self.call("Performance.enable", json!({}));
+        let answer = self.call("Performance.getMetrics", json!({}));
+        let metrics = answer["metrics"].as_array().unwrap();
+        let count = metrics
+            .iter()
+            .find(|metric| metric["name"] == "LayoutCount");
+        count.unwrap()["value"].as_f64().unwrap() as u64
+    }
+
     /// Waits until the page has drawn twice.
     pub fn settle(&mut self) {
         let frames = "new Promise((done) => requestAnimationFrame(() => \
