@@ -141,13 +141,19 @@ fn is_run(command: &Command) -> bool {
     }
 }
 
-/// The shell that types the script. It has a folder of its own for `/tmp` where that is permitted,
-/// so that `tidemark ctl` finds this page's runs alone.
+/// Returns true if a page can have a folder of its own for `/tmp`, so that `tidemark ctl` finds its
+/// runs alone.
+pub fn has_own_tmp() -> bool {
+    let is_elsewhere =
+        !Path::new(env!("CARGO_TARGET_TMPDIR")).starts_with("/tmp") && !root().starts_with("/tmp");
+    needs::is_root() && is_elsewhere && needs::find("unshare").is_some()
+}
+
+/// The shell that types the script.
 fn shell(script: &str) -> std::process::Command {
     let mut shell = std::process::Command::new("bash");
     shell.arg(script);
-    let is_elsewhere = !Path::new(script).starts_with("/tmp") && !root().starts_with("/tmp");
-    if needs::is_root() && is_elsewhere && needs::find("unshare").is_some() {
+    if has_own_tmp() {
         shell = std::process::Command::new("unshare");
         shell.args(["--mount", "bash", script]);
         shell.env("OWN_TMP", Path::new(script).with_file_name("tmp"));
