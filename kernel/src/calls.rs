@@ -7,10 +7,10 @@
 
 use alloc::vec::Vec;
 
-use tidemark_core::fault::Access;
+use tidemark_core::event::Access;
 use tidemark_core::id::{PAGE_BYTES, VirtPage};
-use tidemark_core::machine::Rights;
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
+use tidemark_core::seams::machine::Rights;
 
 use crate::arch::paging::USER_END;
 use crate::arch::{Purpose, has_room, serial};

@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tidemark_core::fault::Access;
+use tidemark_core::event::Access;
 use tidemark_core::id::{ObjectId, PAGE_BYTES, PagerId, SpaceId, VirtPage};
-use tidemark_core::machine::Rights;
-use tidemark_core::region::MapError;
+use tidemark_core::memory::address_space::MapError;
+use tidemark_core::seams::machine::Rights;
 
 use crate::arch::paging::{Allow, Page};
 use crate::arch::panic::Ending;

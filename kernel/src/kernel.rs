@@ -16,16 +16,16 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
-use tidemark_core::backing::LocalSlots;
 use tidemark_core::counters::Counter;
 use tidemark_core::driver::Driver;
+use tidemark_core::event::Failure;
 use tidemark_core::event::{Access, Event, Fault, Resolution, Service};
-use tidemark_core::fault::Failure;
 use tidemark_core::id::{ObjectId, PAGE_BYTES, SpaceId, Ticket, VirtPage, Waiter};
 use tidemark_core::load::{self, Turn};
-use tidemark_core::machine::Machine;
-use tidemark_core::pager::Reply;
-use tidemark_core::policy::registry;
+use tidemark_core::memory::swap_slots::LocalSlots;
+use tidemark_core::policies;
+use tidemark_core::seams::machine::Machine;
+use tidemark_core::seams::pager::Reply;
 use tidemark_core::time::{STEP_NS, STEP_TICK_NS, Time};
 use tidemark_core::vm::{Config, Vm};
 
@@ -118,7 +118,7 @@ impl Kernel {
             is_logging: parameters.is_logging,
             ..config
         };
-        let policy = registry::build(parameters.policy, count, count, parameters.seed, &[]);
+        let policy = policies::build(parameters.policy, count, count, parameters.seed, &[]);
         let policy = policy.map_err(|_| "`policy` names none; `tidemark policies` lists them")?;
         let load = load::registry::find(parameters.load).ok_or("`load` names no load control")?;
         let load = load.build(&[]).map_err(|_| "`load` can't be built")?;

@@ -16,8 +16,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, PageBits, Rights};
-use tidemark_core::reverse::ReverseMap;
+use tidemark_core::memory::reverse_map::ReverseMap;
+use tidemark_core::seams::machine::{Machine, PageBits, Rights};
 
 use crate::arch::frames::Frames;
 use crate::arch::paging::{self, Allow, Entry, KernelTable, PAGE_BYTES, Page, UserTable};

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use tidemark_core::fault::Failure;
+use tidemark_core::event::Failure;
 use tidemark_core::id::{PAGE_BYTES, SpaceId, VirtPage};
 
 use crate::arch::trap::{Registers, VectorRegisters};

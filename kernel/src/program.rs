@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tidemark_core::id::{PAGE_BYTES, VirtPage};
-use tidemark_core::machine::Rights;
+use tidemark_core::seams::machine::Rights;
 
 /// Programs lie between these addresses.
 const LEAST: u64 = 0x10000;

@@ -15,7 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use tidemark_core::id::{FrameId, PageId, SlotId, Ticket};
-use tidemark_core::pager::{self, Direction, Outcome, Reply, Request};
+use tidemark_core::seams::pager::{self, Direction, Outcome, Reply, Request};
 
 use crate::arch::frames::Frames;
 use crate::arch::paging::{PAGE_BYTES, Page};

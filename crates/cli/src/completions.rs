@@ -4,7 +4,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use tidemark_core::load;
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
 use tidemark_lab::names::divisions;
 use tidemark_lab::study::Named;
 use tidemark_lab::systems;
@@ -80,12 +80,12 @@ fn completed() -> Command {
 }
 
 fn policies() -> Vec<&'static str> {
-    let entries = registry::entries().iter();
+    let entries = policies::entries().iter();
     entries.map(|entry| entry.description.name).collect()
 }
 
 fn live_policies() -> Vec<&'static str> {
-    let entries = registry::entries().iter();
+    let entries = policies::entries().iter();
     let live = entries.filter(|entry| entry.description.sees.is_shown_live());
     live.map(|entry| entry.description.name).collect()
 }

@@ -1,7 +1,8 @@
 //! `tidemark policies`: the replacement policies there are, as they describe themselves.
 
 use clap::Args;
-use tidemark_core::policy::{Description, Sees, registry};
+use tidemark_core::policies;
+use tidemark_core::seams::policy::{Description, Sees};
 use tidemark_lab::names::find_policy;
 use tidemark_results::text;
 
@@ -26,7 +27,7 @@ impl Files for Arguments {}
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let chosen: Vec<&Description> = match &arguments.name {
         Some(name) => vec![find_policy(name)?],
-        None => registry::entries()
+        None => policies::entries()
             .iter()
             .map(|entry| entry.description)
             .collect(),
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     fn all() -> Vec<&'static Description> {
-        registry::entries()
+        policies::entries()
             .iter()
             .map(|entry| entry.description)
             .collect()

@@ -30,18 +30,3 @@ pub mod readahead;
 pub mod seams;
 pub mod time;
 pub mod vm;
-
-// The names that drivers use most, without their folders.
-pub use collections::{bitmap, column, queue};
-pub use event as fault;
-pub use memory::{
-    address_space as space, address_space as region, frame, object, page_run as run,
-    reverse_map as reverse, swap_slots as backing,
-};
-pub use seams::{machine, pager};
-
-/// The policy seam, and the registry of policies.
-pub mod policy {
-    pub use crate::policies as registry;
-    pub use crate::seams::policy::*;
-}

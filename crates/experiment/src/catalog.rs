@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use tidemark_core::policy::registry::collect_near;
+use tidemark_core::policies::collect_near;
 use tidemark_lab::names::hint;
 use tidemark_results::{Refusal, refuse};
 

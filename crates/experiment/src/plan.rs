@@ -431,8 +431,8 @@ impl Sight<'_> {
 }
 
 /// The advice of a program on its use of memory.
-pub fn parse_advice(name: &str) -> Option<tidemark_core::space::Advice> {
-    use tidemark_core::space::Advice;
+pub fn parse_advice(name: &str) -> Option<tidemark_core::memory::address_space::Advice> {
+    use tidemark_core::memory::address_space::Advice;
     match name {
         "normal" => Some(Advice::Normal),
         "sequential" => Some(Advice::Sequential),

@@ -10,7 +10,7 @@ mod measure;
 
 use std::hint::black_box;
 
-use tidemark_core::queue::Queues;
+use tidemark_core::collections::queue::Queues;
 use tidemark_model::traces::SplitMix64;
 
 use measure::{fail, rate};

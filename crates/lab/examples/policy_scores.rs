@@ -21,8 +21,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use tidemark_core::policy::Sees;
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
+use tidemark_core::seams::policy::Sees;
 use tidemark_lab::analysis::simulate::{Job, MachineKind, simulate_all};
 use tidemark_lab::analysis::{Choice, References, optimum};
 use tidemark_lab::study::{NamedDisk, Replay, ReplayOrder};
@@ -99,7 +99,7 @@ impl Plan {
         }
         if plan.contenders.is_empty() {
             let is_world = plan.is_world;
-            let names = registry::entries().iter().map(|entry| entry.description);
+            let names = policies::entries().iter().map(|entry| entry.description);
             let names = names.filter(|it| !is_world || it.sees.is_shown_live());
             let all: Result<_, _> = names.map(|it| Contender::new(it.name)).collect();
             plan.contenders = all?;
@@ -262,7 +262,7 @@ impl Contender {
         let system = name.strip_prefix('@');
         let is_known = match system {
             Some(system) => systems::find(system).is_some(),
-            None => registry::find(name).is_some(),
+            None => policies::find(name).is_some(),
         };
         match knobs {
             Some(knobs) if is_known => Ok(Contender {
@@ -278,7 +278,7 @@ impl Contender {
     }
 
     fn sees(&self) -> &'static str {
-        let Some(entry) = registry::find(&self.name).filter(|_| !self.is_system) else {
+        let Some(entry) = policies::find(&self.name).filter(|_| !self.is_system) else {
             return "";
         };
         match entry.description.sees {

@@ -15,7 +15,7 @@
 mod measure;
 mod strings;
 
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
 use tidemark_lab::analysis::References;
 use tidemark_lab::analysis::simulate::{Job, collect_page_ids, simulate};
 use tidemark_model::traces;
@@ -107,7 +107,7 @@ fn measure(name: &str, string: &References, frames: u32, policies: &[&str]) {
         pages.len()
     );
     let ids = collect_page_ids(&string.names);
-    let all = registry::entries()
+    let all = policies::entries()
         .iter()
         .map(|entry| entry.description.name);
     let asked = all.filter(|name| policies.is_empty() || policies.contains(name));

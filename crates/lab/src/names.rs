@@ -5,8 +5,8 @@ use std::path::Path;
 
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::load;
-use tidemark_core::policy::registry::{self, collect_near};
-use tidemark_core::policy::{Description, Sees};
+use tidemark_core::policies::{self, collect_near};
+use tidemark_core::seams::policy::{Description, Sees};
 pub use tidemark_partition::Divider;
 use tidemark_partition::{FLOOR_FRAMES, Rule};
 use tidemark_results::host::Latency;
@@ -25,10 +25,10 @@ pub fn find_policy(name: &str) -> Result<&'static Description, Refusal> {
     if tidemark_plugin::is_file(name) {
         return tidemark_plugin::load(name).map_err(|error| Refusal::new(error.to_string()));
     }
-    if let Some(entry) = registry::find(name) {
+    if let Some(entry) = policies::find(name) {
         return Ok(entry.description);
     }
-    let hint = hint(&registry::near(name), "policies");
+    let hint = hint(&policies::near(name), "policies");
     Err(Refusal::new(format!("`{name}`: no such policy; {hint}")))
 }
 

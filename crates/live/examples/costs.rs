@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tidemark_core::id::{FrameId, SlotId, SpaceId, Ticket, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
-use tidemark_core::pager::{Direction, Outcome};
+use tidemark_core::seams::machine::{Machine, Rights};
+use tidemark_core::seams::pager::{Direction, Outcome};
 use tidemark_live::machine::LiveMachine;
 use tidemark_live::store::faults::FaultPlan;
 use tidemark_live::store::{Means, SwapStore, file};

@@ -32,9 +32,9 @@ pub(crate) mod tests;
 
 use std::collections::VecDeque;
 
-use tidemark_core::column::Column;
+use tidemark_core::collections::column::Column;
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
+use tidemark_core::seams::machine::{Machine, Modification, PageBits, Rights, Setback};
 
 use crate::hand::Hand;
 use crate::ranges::Ranges;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidemark_core::backing::{Slots, spread};
 use tidemark_core::id::SlotId;
+use tidemark_core::memory::swap_slots::{Slots, spread};
 
 use crate::shared::{Owned, ProcessIndex, Shared};
 

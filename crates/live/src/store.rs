@@ -28,8 +28,8 @@ use std::time::{Duration, Instant};
 
 use tidemark_core::compressed::log::{Found, Room, SegmentId};
 use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, SlotId, Ticket};
-use tidemark_core::machine::Machine;
-use tidemark_core::pager::{Direction, Outcome, Reply};
+use tidemark_core::seams::machine::Machine;
+use tidemark_core::seams::pager::{Direction, Outcome, Reply};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 

@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 use std::process::ExitCode;
 
-use tidemark_core::policy::registry::build;
+use tidemark_core::policies::build;
 use tidemark_core::vm::Config;
 use tidemark_model::cache::MachineKind;
 use tidemark_model::traces::{self, looping, phases, sheep, uniform, zipf};

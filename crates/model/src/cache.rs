@@ -3,10 +3,10 @@
 //! It asks the policy only when memory is full, moves one page at a time, and never waits: so the
 //! published miss counts were made.
 
-use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
-use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
-use tidemark_core::reverse::ReverseMap;
+use tidemark_core::memory::frame::{Frames, State};
+use tidemark_core::memory::reverse_map::ReverseMap;
+use tidemark_core::seams::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
 use tidemark_core::time::Time;
 
 use crate::opt::collect_next_uses;

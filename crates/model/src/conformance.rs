@@ -5,8 +5,8 @@
 //! listed by name, so that a runner can say which one failed for which entry.
 
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, Ticket, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
-use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
+use tidemark_core::seams::machine::{Machine, Rights};
+use tidemark_core::seams::pager::{Direction, Outcome, Place, Reply, Request};
 
 use crate::physical::Stamp;
 

@@ -4,13 +4,13 @@
 //! so gets through long traces. With [`Config::demand`] it must count what
 //! [`cache`](crate::cache) counts.
 
-use tidemark_core::backing::LocalSlots;
 use tidemark_core::driver::Driver;
-use tidemark_core::fault::{Access, Event, Fault, Resolution};
+use tidemark_core::event::{Access, Event, Fault, Resolution};
 use tidemark_core::id::{FrameId, SpaceId, VirtPage, Waiter};
-use tidemark_core::machine::{Machine, PageBits, Rights};
-use tidemark_core::pager::{Direction, Outcome, Reply};
-use tidemark_core::policy::{Policy, Sees};
+use tidemark_core::memory::swap_slots::LocalSlots;
+use tidemark_core::seams::machine::{Machine, PageBits, Rights};
+use tidemark_core::seams::pager::{Direction, Outcome, Reply};
+use tidemark_core::seams::policy::{Policy, Sees};
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Counters, Vm};
 

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
+use tidemark_core::seams::machine::{Machine, Modification, PageBits, Rights, Setback};
 
 use crate::conformance::ProgramSide;
 use crate::physical::{Physical, Stamp};

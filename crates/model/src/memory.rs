@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::{PagerId, SpaceId, VirtPage};
-use tidemark_core::machine::Rights;
+use tidemark_core::seams::machine::Rights;
 
 use crate::physical::Stamp;
 

@@ -1,9 +1,10 @@
 //! The simulated pager: a store that is slow, reorders, fails and fills up.
 //!
 //! The same [`SimPager`] stands for the swap store and for external pagers; only the addresses
-//! differ. It is as unkind as the [seam](tidemark_core::pager) allows: the bytes of a transfer are
-//! read or written at any moment between its start and its end, a failed store leaves noise on the
-//! store, a failed fetch leaves noise in the frames, and a slot that was given back holds noise.
+//! differ. It is as unkind as the [seam](tidemark_core::seams::pager) allows: the bytes of a
+//! transfer are read or written at any moment between its start and its end, a failed store leaves
+//! noise on the store, a failed fetch leaves noise in the frames, and a slot that was given back
+//! holds noise.
 //!
 //! # Invariants
 //! 1. Every transfer is answered exactly once, at the time drawn for it when it started.
@@ -12,9 +13,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use tidemark_core::backing::{LocalSlots, Slots};
 use tidemark_core::id::{FrameId, PageId, PagerId, SlotId, Ticket};
-use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
+use tidemark_core::memory::swap_slots::{LocalSlots, Slots};
+use tidemark_core::seams::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
 
 use crate::physical::{Physical, Stamp};

@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId};
-use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe};
+use tidemark_core::memory::frame::{Frames, State};
+use tidemark_core::seams::policy::{Arrival, Cause, Departure, Policy, Probe};
 use tidemark_core::time::Time;
 
 use crate::cache::Touch;

@@ -5,7 +5,7 @@
 //! probe alone.
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, PageBits, Rights};
+use tidemark_core::seams::machine::{Machine, PageBits, Rights};
 
 /// The source of the answers to the policy's questions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,14 +17,14 @@ mod time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidemark_core::driver::Driver;
-use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution};
-use tidemark_core::frame::State;
+use tidemark_core::event::{Access, Event, Failure, Fault, Resolution};
 use tidemark_core::id::{FrameId, ObjectId, PagerId, SpaceId, VirtPage, Waiter};
 use tidemark_core::load;
-use tidemark_core::machine::Rights;
-use tidemark_core::pager::Place;
-use tidemark_core::policy::registry;
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
+use tidemark_core::memory::frame::State;
+use tidemark_core::policies;
+use tidemark_core::seams::machine::Rights;
+use tidemark_core::seams::pager::Place;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 
@@ -160,7 +160,7 @@ impl Stage {
         let physical = Physical::new(config.frames_max);
         let ledger = Ledger::default();
         let (frames_max, limit) = (config.frames_max, config.frames_limit);
-        let policy = registry::build(setup.policy, frames_max, limit, setup.seed, &[])
+        let policy = policies::build(setup.policy, frames_max, limit, setup.seed, &[])
             .expect("a test names a policy that exists");
         let slots = Box::new(SimSlots::new(setup.swap_slots, ledger.clone()));
         let mut vm = Vm::new(config, Box::new(Witness::new(policy)), slots);

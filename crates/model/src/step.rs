@@ -9,9 +9,10 @@ use std::fmt;
 use tidemark_core::id::{FrameId, PagerId, SpaceId, VirtPage};
 use tidemark_core::kernels::{GAINS, Gains, Kernel, Pacing, Passes, Placement, SwapAhead};
 use tidemark_core::load;
-use tidemark_core::machine::Rights;
-use tidemark_core::policy::{Knob, registry};
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
+use tidemark_core::policies;
+use tidemark_core::seams::machine::Rights;
+use tidemark_core::seams::policy::Knob;
 use tidemark_core::vm::{Config, Counters};
 
 use crate::machine::Kind;
@@ -174,7 +175,7 @@ impl Plan {
 }
 
 fn draw_setup(choices: &mut dyn Choices, weather: Weather) -> Setup {
-    let policies: Vec<&'static str> = registry::entries()
+    let policies: Vec<&'static str> = policies::entries()
         .iter()
         .filter(|entry| entry.description.sees.is_shown_live())
         .map(|entry| entry.description.name)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tidemark_core::id::{FrameId, PageId, SpaceId};
-use tidemark_core::policy::{
+use tidemark_core::seams::policy::{
     Arrival, Departure, Description, KernelUse, Policy, Probe, SimulatedPolicy, SpacePolicy,
 };
 

@@ -12,12 +12,12 @@
 //! Every word acts at once, and an access is waited for unless the disk is held. Contents need no
 //! expectations: the [`stage`](crate::stage) compares them with the law at every step.
 
-use tidemark_core::fault::{Event, Failure};
-use tidemark_core::frame::State;
+use tidemark_core::event::{Event, Failure};
 use tidemark_core::id::{PagerId, SlotId, SpaceId, VirtPage};
 use tidemark_core::load::Turn;
-use tidemark_core::machine::Rights;
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
+use tidemark_core::memory::frame::State;
+use tidemark_core::seams::machine::Rights;
 use tidemark_core::vm::Config;
 
 use crate::machine::Kind;

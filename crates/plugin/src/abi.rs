@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use tidemark_core::policy::{Arrival, Cause, Departure, Sees};
+use tidemark_core::seams::policy::{Arrival, Cause, Departure, Sees};
 use wasmi::{Caller, Error, Instance, Linker, Store, StoreLimits, TypedFunc, WasmParams};
 use wasmi::{WasmResults, errors::HostError};
 

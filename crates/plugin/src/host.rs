@@ -5,11 +5,11 @@
 //!    module has no usable answer, the oldest that may leave is named.
 //! 2. A module whose calls were stopped or trapped [`SETBACKS_MAX`] times is called no more.
 
+use tidemark_core::collections::queue::Queues;
 use tidemark_core::id::{FrameId, PageId, SpaceId};
-use tidemark_core::policy::{
+use tidemark_core::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, SimulatedPolicy, SpacePolicy,
 };
-use tidemark_core::queue::Queues;
 use wasmi::{TypedFunc, WasmParams, WasmResults};
 
 use crate::abi::{self, About, Calls, Question, State};

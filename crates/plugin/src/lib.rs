@@ -1,10 +1,10 @@
 //! Policies read from files: WebAssembly modules that implement the core's
-//! [`Policy`](tidemark_core::policy::Policy) without Tidemark being built again.
+//! [`Policy`](tidemark_core::seams::policy::Policy) without Tidemark being built again.
 //!
 //! A module exports the calls of the trait as functions of numbers and imports the questions of a
-//! [`Probe`](tidemark_core::policy::Probe); `docs/formats/policy-module-v1.md` has the list. It is
-//! interpreted: no machine code is made, no signal is handled, no operating system is needed, so
-//! that the same host serves the lab and the engine inside a managed process.
+//! [`Probe`](tidemark_core::seams::policy::Probe); `docs/formats/policy-module-v1.md` has the list.
+//! It is interpreted: no machine code is made, no signal is handled, no operating system is needed,
+//! so that the same host serves the lab and the engine inside a managed process.
 //!
 //! # Invariants
 //! 1. Each call into a module ends: its instructions, its questions, its memory and its recursion

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::Path;
 
-use tidemark_core::policy::{Description, Sees};
+use tidemark_core::seams::policy::{Description, Sees};
 use wasmi::errors::{ErrorKind, InstantiationError, LinkerError};
 use wasmi::{CompilationMode, Config, Engine, Instance, Linker, Module, Store, TypedFunc};
 

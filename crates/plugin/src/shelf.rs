@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tidemark_core::policy::registry::{self, Boxed, BuildError, Visitor};
-use tidemark_core::policy::{Description, Policy};
+use tidemark_core::policies::{self, Boxed, BuildError, Visitor};
+use tidemark_core::seams::policy::{Description, Policy};
 
 use crate::guest::Setback;
 use crate::host::Hosted;
@@ -145,12 +145,12 @@ pub fn keep(name: &str, bytes: Vec<u8>) -> Result<&'static Description, LoadErro
 
 /// The policy of that name: one of the registry, or a module that has been [`load`]ed.
 pub fn find(name: &str) -> Option<&'static Description> {
-    let registered = registry::find(name).map(|entry| entry.description);
+    let registered = policies::find(name).map(|entry| entry.description);
     registered.or_else(|| find_kept(name).map(|kept| &kept.description))
 }
 
 /// Makes the policy of that name for a memory of `frames` frames that may grow to `frames_max`:
-/// as [`registry::build`], and for modules that have been [`load`]ed.
+/// as [`policies::build`], and for modules that have been [`load`]ed.
 ///
 /// # Errors
 /// If there is no such policy or knob, or the knob's value is out of its range.
@@ -164,7 +164,7 @@ pub fn build<'a>(
     visit(name, frames_max, frames, seed, knobs, Boxed)
 }
 
-/// Makes a policy as [`build`] does, and has `visitor` visit it: as [`registry::visit`].
+/// Makes a policy as [`build`] does, and has `visitor` visit it: as [`policies::visit`].
 ///
 /// # Errors
 /// As [`build`].
@@ -177,7 +177,7 @@ pub fn visit<'a, V: Visitor>(
     visitor: V,
 ) -> Result<V::Output, BuildError<'a>> {
     let Some(kept) = find_kept(name) else {
-        return registry::visit(name, frames_max, frames, seed, knobs, visitor);
+        return policies::visit(name, frames_max, frames, seed, knobs, visitor);
     };
     match knobs.first() {
         Some(&(name, _)) => Err(BuildError::UnknownKnob { name }),

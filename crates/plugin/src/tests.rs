@@ -1,8 +1,8 @@
 use std::sync::{Arc, Mutex};
 
 use tidemark_core::id::{FrameId, PageId};
-use tidemark_core::policy::registry::BuildError;
-use tidemark_core::policy::{
+use tidemark_core::policies::BuildError;
+use tidemark_core::seams::policy::{
     Arrival, Departure, Description, Policy, Probe, Sees, SimulatedPolicy, SpacePolicy,
 };
 use tidemark_core::vm::Config;

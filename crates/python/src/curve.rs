@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use tidemark_core::policy::{Sees, registry};
+use tidemark_core::policies;
+use tidemark_core::seams::policy::Sees;
 use tidemark_lab::analysis::shards::{Sampling, Share, estimate};
 use tidemark_lab::analysis::simulate::{Job, MachineKind};
 use tidemark_lab::analysis::vmin::vmin_point;
@@ -186,7 +187,7 @@ pub fn describe_policies() -> Vec<(
     &'static str,
     Vec<(&'static str, &'static str, u64, u64, u64)>,
 )> {
-    let entries = registry::entries().iter().map(|entry| entry.description);
+    let entries = policies::entries().iter().map(|entry| entry.description);
     let describe = entries.map(|description| {
         let sees = match description.sees {
             Sees::Faults => "faults",
@@ -206,7 +207,7 @@ fn check_policy(job: &Job<'_>) -> PyResult<()> {
     if is_module(job.policy)? {
         return Ok(());
     }
-    let built = registry::build(job.policy, 1, 1, job.seed, &job.knobs);
+    let built = policies::build(job.policy, 1, 1, job.seed, &job.knobs);
     built.map(drop).map_err(|error| of_policy(&error))
 }
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use tidemark_core::id::{ObjectId, PAGE_BYTES, PagerId, VirtPage};
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 use tidemark_live::store::{Cause, Failure};
 use tidemark_live::sys::Errno;
 

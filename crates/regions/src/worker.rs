@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
-use tidemark_core::backing::LocalSlots;
 use tidemark_core::driver::Driver;
-use tidemark_core::fault::{Access, Event, Failure as Reason, Fault, Resolution};
+use tidemark_core::event::{Access, Event, Failure as Reason, Fault, Resolution};
 use tidemark_core::id::{PAGE_BYTES, SlotId, SpaceId, VirtPage, Waiter};
-use tidemark_core::machine::{Machine, Rights};
-use tidemark_core::pager::{Direction, Place};
+use tidemark_core::memory::swap_slots::LocalSlots;
+use tidemark_core::seams::machine::{Machine, Rights};
+use tidemark_core::seams::pager::{Direction, Place};
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 use tidemark_live::engine::Trouble;

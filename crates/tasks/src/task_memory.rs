@@ -6,7 +6,7 @@ use core::mem::take;
 
 use tidemark_core::compressed::division::{Ceded, log_pages_max, next_frames};
 use tidemark_core::id::{SlotId, SpaceId, VirtPage};
-use tidemark_core::machine::Machine;
+use tidemark_core::seams::machine::Machine;
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 use tidemark_core::vm::recall::RECALL_NS_MAX;

@@ -1,10 +1,10 @@
 //! The memory of one task over the core itself, on a simulated machine.
 
-use tidemark_core::backing::LocalSlots;
-use tidemark_core::fault::{Access, Fault};
+use tidemark_core::event::{Access, Fault};
 use tidemark_core::id::{SpaceId, VirtPage, Waiter};
-use tidemark_core::machine::Rights;
-use tidemark_core::policy::registry;
+use tidemark_core::memory::swap_slots::LocalSlots;
+use tidemark_core::policies;
+use tidemark_core::seams::machine::Rights;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 use tidemark_model::conformance::ProgramSide;
@@ -30,7 +30,7 @@ impl Task {
     /// One that may use `frames`, and has compressed pages if it `is_compressed`.
     fn new(frames: u32, is_compressed: bool) -> Task {
         let physical = Physical::new(FRAMES_MAX);
-        let policy = registry::build("fifo", FRAMES_MAX, frames, 1, &[]).unwrap();
+        let policy = policies::build("fifo", FRAMES_MAX, frames, 1, &[]).unwrap();
         let slots = Box::new(LocalSlots::new(2 * FRAMES_MAX));
         let config = Config::demand(FRAMES_MAX).limited(frames);
         let mut vm = Vm::new(config, policy, slots);

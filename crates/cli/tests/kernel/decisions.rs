@@ -3,7 +3,8 @@
 
 use std::process::Command;
 
-use tidemark_core::policy::{Sees, registry};
+use tidemark_core::policies;
+use tidemark_core::seams::policy::Sees;
 
 use super::support::{Folder, stderr, tidemark};
 use super::{console, is_ready, needs, page_list};
@@ -63,7 +64,7 @@ fn expect_same(policies: &[&str], name: &str) {
 
 /// Every policy that needs no more than bits.
 fn policies_by_bits() -> Vec<&'static str> {
-    let entries = registry::entries().iter();
+    let entries = policies::entries().iter();
     let shown = entries.filter(|entry| entry.description.sees <= Sees::Bits);
     shown.map(|entry| entry.description.name).collect()
 }

@@ -138,8 +138,9 @@ fn every_policy_of_bits_runs_sheep() {
         return;
     }
     let folder = Folder::new("kernel-sheep");
-    use tidemark_core::policy::{Sees, registry};
-    let policies = registry::entries().iter().map(|entry| entry.description);
+    use tidemark_core::policies;
+    use tidemark_core::seams::policy::Sees;
+    let policies = policies::entries().iter().map(|entry| entry.description);
     let policies = policies.filter(|description| description.sees <= Sees::Bits);
     for name in policies.map(|description| description.name) {
         let words = format!("--memory 512K --policy {name} -- sheep 3 640");

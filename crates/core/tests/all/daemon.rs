@@ -1,7 +1,7 @@
 //! Scenarios of the page daemon: what it does in a pass, and what it waits for.
 
-use tidemark_core::frame::State;
 use tidemark_core::kernels::{GAINS, Pacing, Passes};
+use tidemark_core::memory::frame::State;
 use tidemark_model::world::{FILE, World};
 
 fn paced() -> World {

@@ -1,7 +1,7 @@
 //! The cases for which the default policy was chosen, as bounds that hold with room to spare. The
 //! numbers behind them are in `docs/decisions/`.
 
-use tidemark_core::policy::registry::build;
+use tidemark_core::policies::build;
 use tidemark_core::vm::{Config, Counters};
 use tidemark_model::cache::MachineKind;
 use tidemark_model::traces::{looping, phases, sheep, uniform, zipf};

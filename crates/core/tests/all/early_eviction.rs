@@ -1,7 +1,7 @@
 //! The gain of early eviction, and the cost that it must not have: `eelru` beside `lru` and the
 //! optimum.
 
-use tidemark_core::policy::registry::build;
+use tidemark_core::policies::build;
 use tidemark_model::cache::{MachineKind, replay};
 use tidemark_model::{opt, traces};
 

@@ -1,7 +1,7 @@
 //! Flushing: what is modified of a file's pages is written, and stays in memory.
 
-use tidemark_core::frame::State;
-use tidemark_core::policy::registry;
+use tidemark_core::memory::frame::State;
+use tidemark_core::policies;
 use tidemark_model::machine::Kind;
 use tidemark_model::world::{FILE, World};
 
@@ -27,7 +27,7 @@ fn what_is_modified_is_written_in_clusters_and_stays() {
 
 #[test]
 fn every_policy_keeps_what_is_flushed() {
-    for entry in registry::entries() {
+    for entry in policies::entries() {
         let name = entry.description.name;
         if !entry.description.sees.is_shown_live() {
             continue;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tidemark_core::policy::registry::entries;
+use tidemark_core::policies::entries;
 use tidemark_core::random::SplitMix64;
 use tidemark_model::world::World;
 

@@ -11,8 +11,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use rayon::prelude::*;
-use tidemark_core::policy::Sees;
-use tidemark_core::policy::registry::{Entry, build, entries};
+use tidemark_core::policies::{Entry, build, entries};
+use tidemark_core::seams::policy::Sees;
 use tidemark_core::vm::Config;
 use tidemark_model::cache::{MachineKind, Misses, replay};
 use tidemark_model::{demand, opt, traces};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemark_core::frame::State;
 use tidemark_core::id::SpaceId;
 use tidemark_core::load::registry::{entries, find, near};
 use tidemark_core::load::{LoadControl, LoadView, SpaceLoad, Turn, Verdict};
+use tidemark_core::memory::frame::State;
 use tidemark_core::random::SplitMix64;
 use tidemark_core::time::Time;
 use tidemark_model::world::World;

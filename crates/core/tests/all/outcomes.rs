@@ -1,11 +1,11 @@
 //! A resolution and an event say what a fault came to.
 
-use tidemark_core::backing::LocalSlots;
 use tidemark_core::event::{Access, Delay, Event, Fault, Resolution, Service};
 use tidemark_core::id::{PagerId, SpaceId, VirtPage, Waiter};
-use tidemark_core::machine::Rights;
-use tidemark_core::pager::{Outcome, Reply, Request};
+use tidemark_core::memory::swap_slots::LocalSlots;
 use tidemark_core::policies;
+use tidemark_core::seams::machine::Rights;
+use tidemark_core::seams::pager::{Outcome, Reply, Request};
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Config, Vm};
 use tidemark_model::conformance::ProgramSide;

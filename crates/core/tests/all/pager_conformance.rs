@@ -1,7 +1,7 @@
 //! Every simulated pager passes the suite for pagers.
 
 use tidemark_core::id::{FrameId, PageId, PagerId, SlotId};
-use tidemark_core::pager::{Direction, Place, Reply, Request};
+use tidemark_core::seams::pager::{Direction, Place, Reply, Request};
 use tidemark_model::conformance::{Depot, PAGER};
 use tidemark_model::pager::{SimPager, Temper};
 use tidemark_model::physical::{Physical, Stamp};

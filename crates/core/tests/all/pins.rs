@@ -1,6 +1,6 @@
 //! Pages that the machine can't unmap: for a while, or for good.
 
-use tidemark_core::frame::State;
+use tidemark_core::memory::frame::State;
 use tidemark_model::world::World;
 
 /// So many times in a row make a pin lasting, the first included.

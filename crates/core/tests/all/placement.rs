@@ -1,8 +1,8 @@
 //! Scenarios with clusters in place: a cluster of an object has a block of the store.
 
-use tidemark_core::fault::Event;
+use tidemark_core::event::Event;
 use tidemark_core::kernels::Placement;
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
 use tidemark_model::world::{FILE, World};
 
 /// Clusters of four pages, and one page read ahead.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use tidemark_core::policy::Policy;
-use tidemark_core::policy::registry::{build, entries, find};
+use tidemark_core::policies::{build, entries, find};
+use tidemark_core::seams::policy::Policy;
 use tidemark_model::cache::{Cache, MachineKind};
 use tidemark_model::conformance::policy::Candidate;
 

@@ -1,10 +1,10 @@
 //! Scenarios: prose over a scripted world. What is read is compared with the law at every step, so
 //! the expectations here are about what the core does, not about contents.
 
-use tidemark_core::fault::{Event, Failure};
-use tidemark_core::frame::State;
-use tidemark_core::machine::Rights;
-use tidemark_core::space::Advice;
+use tidemark_core::event::{Event, Failure};
+use tidemark_core::memory::address_space::Advice;
+use tidemark_core::memory::frame::State;
+use tidemark_core::seams::machine::Rights;
 use tidemark_model::machine::Kind;
 use tidemark_model::physical::Stamp;
 use tidemark_model::stage::Act;
@@ -681,9 +681,9 @@ mod limits {
     #[test]
     fn memory_may_shrink_to_a_few_frames_at_once_under_any_policy() {
         use rayon::prelude::*;
-        use tidemark_core::policy::registry;
+        use tidemark_core::policies;
         use tidemark_model::machine::Kind;
-        let policies = registry::entries()
+        let policies = policies::entries()
             .par_iter()
             .map(|entry| entry.description);
         let shown = policies.filter(|policy| policy.sees.is_shown_live());

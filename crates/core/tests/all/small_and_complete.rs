@@ -3,7 +3,7 @@
 //! In so small a world everything can be tried: no policy beats the optimum, none names a frame
 //! that may not leave, and those that keep a fixed order never lose it.
 
-use tidemark_core::policy::registry::{build, entries};
+use tidemark_core::policies::{build, entries};
 use tidemark_core::vm::Config;
 use tidemark_model::cache::{Cache, MachineKind, Misses, replay};
 use tidemark_model::{demand, opt};

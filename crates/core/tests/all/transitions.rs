@@ -12,8 +12,8 @@
 //!  retired: below the limit no more; free again when the limit rises
 //! ```
 
-use tidemark_core::fault::{Event, Failure};
-use tidemark_core::frame::State;
+use tidemark_core::event::{Event, Failure};
+use tidemark_core::memory::frame::State;
 use tidemark_model::world::{FILE, World};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Trimming: pages that leave, or are written, though nobody needs their frames.
 
-use tidemark_core::frame::State;
 use tidemark_core::id::SpaceId;
+use tidemark_core::memory::frame::State;
 use tidemark_model::machine::Kind;
 use tidemark_model::world::World;
 

@@ -1,7 +1,7 @@
 //! The marks of each policy that gives programs memory by their use: one test a trait.
 
 use tidemark_core::id::SpaceId;
-use tidemark_core::policy::registry::build;
+use tidemark_core::policies::build;
 use tidemark_model::cache::{MachineKind, Touch};
 use tidemark_model::room::{Room, replay_exactly};
 

@@ -8,11 +8,11 @@
 mod batch;
 
 use rayon::prelude::*;
-use tidemark_core::frame::{Frames, State};
 use tidemark_core::id::{FrameId, ObjectId, PageId, SpaceId, VirtPage};
-use tidemark_core::policy::registry::{BuildError, Visitor};
-use tidemark_core::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
-use tidemark_core::reverse::ReverseMap;
+use tidemark_core::memory::frame::{Frames, State};
+use tidemark_core::memory::reverse_map::ReverseMap;
+use tidemark_core::policies::{BuildError, Visitor};
+use tidemark_core::seams::policy::{Arrival, Cause, Departure, Policy, Probe, Sees};
 use tidemark_core::time::Time;
 use tidemark_model::sampled::Sampled;
 
@@ -558,7 +558,7 @@ fn next_due(departures: &[Departed]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidemark_core::policy::registry;
+    use tidemark_core::policies;
     use tidemark_model::cache::replay;
     use tidemark_model::traces;
 
@@ -567,8 +567,8 @@ mod tests {
         let words = traces::skewed(6, 300, 30_000);
         let references = References::from_pages(words.iter().copied());
         let optimum = optimum::count_depths(&references.pages, references.page_count);
-        let shown = |entry: &&registry::Entry| entry.description.sees <= Sees::Bits;
-        for entry in registry::entries().iter().filter(shown) {
+        let shown = |entry: &&policies::Entry| entry.description.sees <= Sees::Bits;
+        for entry in policies::entries().iter().filter(shown) {
             let name = entry.description.name;
             for kind in [MachineKind::Bits, MachineKind::SoftFaults] {
                 let sizes = [8, 50, 200];
@@ -578,7 +578,7 @@ mod tests {
                 });
                 let costs = simulate_all(&references, &jobs).unwrap();
                 for (cost, frames) in costs.iter().zip(sizes) {
-                    let policy = registry::build(name, frames, frames, 1, &[]).unwrap();
+                    let policy = policies::build(name, frames, frames, 1, &[]).unwrap();
                     let model = replay(policy, frames, kind, &words);
                     let expected = (model.hard, model.soft, model.unmaps, model.refusals);
                     let counted = (cost.misses, cost.soft_faults, cost.unmaps, cost.refusals);
@@ -640,7 +640,7 @@ mod tests {
             pages: numbers(from, to),
         });
         references.departures = departed.collect();
-        let names = registry::entries()
+        let names = policies::entries()
             .iter()
             .map(|entry| entry.description.name);
         let jobs: Vec<Job<'_>> = names

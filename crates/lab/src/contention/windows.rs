@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemark_core::queue::Queues;
+use tidemark_core::collections::queue::Queues;
 
 /// The windows of a system.
 pub(super) struct Windows {

@@ -1,7 +1,7 @@
 //! Points of curves, from references or from counts of them: those of
 //! [records](super::Study::curves), and those that the Python binding gives as columns.
 
-use tidemark_core::policy::registry::BuildError;
+use tidemark_core::policies::BuildError;
 use tidemark_results::analysis::curve::Point;
 
 use crate::analysis::depths::Depths;

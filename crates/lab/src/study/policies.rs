@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tidemark_core::policy::registry::{self, collect_near};
+use tidemark_core::policies::{self, collect_near};
 
 /// A policy by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Named {
     /// Every name there is. What has an analysis of its own is not simulated too.
     pub fn all() -> Vec<&'static str> {
         let own = ["lru", "ws", "vmin", "opt", "pff"];
-        let simulated = registry::entries()
+        let simulated = policies::entries()
             .iter()
             .map(|entry| entry.description.name)
             .filter(|name| !own.contains(name));

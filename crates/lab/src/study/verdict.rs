@@ -4,7 +4,8 @@
 //! those, more memory does. The others are the policy's.
 
 use rayon::prelude::*;
-use tidemark_core::policy::{Description, registry};
+use tidemark_core::policies;
+use tidemark_core::seams::policy::Description;
 use tidemark_results::analysis::verdict::{Best, Cliff, Reasons, Verdict};
 
 use super::Study;
@@ -70,7 +71,7 @@ impl Study {
     /// The policy with the fewest misses in each size, of those that can run live; of several the
     /// first in the list. Empty where that would take too long.
     fn best_at(&self, sizes: &[u64]) -> Vec<Best> {
-        let policies: Vec<&Description> = registry::entries()
+        let policies: Vec<&Description> = policies::entries()
             .iter()
             .map(|entry| entry.description)
             .filter(|it| it.sees.is_shown_live())

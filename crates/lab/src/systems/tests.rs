@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use tidemark_core::load;
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
 use tidemark_model::traces;
 use tidemark_trace::Kinds;
 
@@ -11,7 +11,7 @@ use crate::world::{Program, Scenario, Script, run};
 #[test]
 fn every_system_says_what_it_is_and_names_a_policy_that_there_is() {
     for system in entries() {
-        assert!(registry::find(system.policy).is_some(), "{}", system.name);
+        assert!(policies::find(system.policy).is_some(), "{}", system.name);
         assert!(
             load::registry::find(system.load).is_some(),
             "{}",

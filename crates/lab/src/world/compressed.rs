@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tidemark_core::compressed::log::{Found, Room, SegmentId};
 use tidemark_core::compressed::tier::{Bytes, Tally, Tier, Way, blocks_of};
 use tidemark_core::id::{FrameId, PAGE_BYTES, PageId, SlotId, Ticket};
-use tidemark_core::pager::{Direction, Outcome, Reply};
+use tidemark_core::seams::pager::{Direction, Outcome, Reply};
 use tidemark_core::vm::Vm;
 
 use super::sizes::PageSizes;

@@ -7,9 +7,9 @@
 //! # What is left out
 //! Written pages are not written back while there is memory, as systems do every few seconds.
 
-use tidemark_core::fault::{Access, Fault, Resolution};
+use tidemark_core::event::{Access, Fault, Resolution};
 use tidemark_core::id::{SpaceId, VirtPage, Waiter};
-use tidemark_core::policy::Sees;
+use tidemark_core::seams::policy::Sees;
 use tidemark_core::time::Time;
 use tidemark_trace::Copied;
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use tidemark_core::id::Ticket;
-use tidemark_core::pager::Direction;
 use tidemark_core::random::SplitMix64;
+use tidemark_core::seams::pager::Direction;
 
 use hdd::{Arm, Hdd};
 use ssd::Ssd;

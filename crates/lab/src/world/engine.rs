@@ -14,8 +14,8 @@ use std::collections::BinaryHeap;
 
 use tidemark_core::decision::Decision;
 use tidemark_core::id::SpaceId;
-use tidemark_core::policy::Sees;
 use tidemark_core::random::SplitMix64;
+use tidemark_core::seams::policy::Sees;
 
 use super::disk::{Disk, Errand};
 use super::error::WorldError;

@@ -17,8 +17,8 @@
 use std::collections::BTreeSet;
 
 use tidemark_core::id::{SpaceId, VirtPage};
-use tidemark_core::machine::Rights;
-use tidemark_core::policy::Sees;
+use tidemark_core::seams::machine::Rights;
+use tidemark_core::seams::policy::Sees;
 use tidemark_core::time::Time;
 
 use super::engine::{Alarm, World};

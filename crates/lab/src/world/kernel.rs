@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use tidemark_core::driver::Driver;
-use tidemark_core::fault::{Access, Event, Fault, Resolution, Service};
+use tidemark_core::event::{Access, Event, Fault, Resolution, Service};
 use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
 use tidemark_core::load::Turn;
-use tidemark_core::machine::Rights;
-use tidemark_core::pager::{Direction, Outcome, Place, Reply, Request};
+use tidemark_core::seams::machine::Rights;
+use tidemark_core::seams::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 

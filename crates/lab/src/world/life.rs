@@ -1,8 +1,8 @@
 //! Processes' lives: birth, mappings, forks, waiting, and the end, as their traces tell.
 
 use tidemark_core::id::{SpaceId, VirtPage};
-use tidemark_core::machine::Rights;
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
+use tidemark_core::seams::machine::Rights;
 use tidemark_trace::Event;
 use tidemark_trace::private::HEAP_PIECE;
 use tidemark_trace::regions::{HEAP, INNER};

@@ -1,12 +1,12 @@
 //! One memory of a world: a core, and the page tables under it.
 
-use tidemark_core::backing::LocalSlots;
 use tidemark_core::compressed::tier::Tally;
 use tidemark_core::id::SpaceId;
 use tidemark_core::load::tasks::TaskControl;
 use tidemark_core::load::{self, LoadControl, unlimited};
-use tidemark_core::policy::Policy;
-use tidemark_core::policy::registry::BuildError;
+use tidemark_core::memory::swap_slots::LocalSlots;
+use tidemark_core::policies::BuildError;
+use tidemark_core::seams::policy::Policy;
 use tidemark_core::time::Time;
 use tidemark_core::vm::{Counters, Vm};
 use tidemark_tasks::{Counts, Reading, TaskId, TaskMemory};

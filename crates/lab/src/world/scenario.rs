@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidemark_core::kernels::Kernel;
 use tidemark_core::load::{unlimited, working_set};
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
 use tidemark_core::vm::Config;
 use tidemark_partition::Divider;
 

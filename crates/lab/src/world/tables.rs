@@ -11,7 +11,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Modification, PageBits, Rights, Setback};
+use tidemark_core::seams::machine::{Machine, Modification, PageBits, Rights, Setback};
 
 use crate::analysis::references::Numbers;
 use crate::analysis::simulate::MachineKind;

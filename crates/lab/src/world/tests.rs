@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemark_core::id::SpaceId;
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
 use tidemark_core::vm::Config;
 use tidemark_model::traces;
 use tidemark_trace::{Kinds, TimeUnit};
@@ -123,9 +123,9 @@ fn one_program_misses_as_often_as_in_the_bare_simulation() {
             Kinds::STORE,
         ));
         let references = References::from_pages(trace.pages.iter().copied());
-        for entry in registry::entries() {
+        for entry in policies::entries() {
             let name = entry.description.name;
-            let policy = registry::build(name, trace.frames, trace.frames, 1, &[]).unwrap();
+            let policy = policies::build(name, trace.frames, trace.frames, 1, &[]).unwrap();
             // Policies that measure what a program needs, and those with a cache of pages that
             // left, give up pages although nobody needs frames; the bare simulation never asks.
             let is_trimming = policy.demand(SpaceId(0)).is_some() || TRIMMING.contains(&name);

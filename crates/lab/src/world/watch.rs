@@ -1,6 +1,6 @@
 //! The counts and samples taken while the world runs, and the outcome made of them.
 
-use tidemark_core::frame::State as FrameState;
+use tidemark_core::memory::frame::State as FrameState;
 use tidemark_core::vm::Vm;
 
 use super::engine::World;

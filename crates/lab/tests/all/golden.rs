@@ -1,7 +1,7 @@
 //! The published miss counts, from the analyses that give every size at once, and from simulation.
 
 use rayon::prelude::*;
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
 use tidemark_lab::analysis::simulate::{Job, MachineKind, simulate_all};
 use tidemark_lab::analysis::{References, optimum, queues, stack};
 use tidemark_model::traces;
@@ -91,7 +91,7 @@ fn mach_is_the_published_one_for_each_share_of_inactive_pages() {
 fn every_policy_misses_as_often_as_the_core_s_table_says() {
     let table = include_str!("../../../core/tests/golden/misses.txt");
     let strings = strings();
-    let entries = registry::entries();
+    let entries = policies::entries();
     entries.par_iter().for_each(|entry| {
         let name = entry.description.name;
         for (eyes, machine) in [

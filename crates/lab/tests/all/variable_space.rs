@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
 use tidemark_lab::analysis::intervals::Intervals;
 use tidemark_lab::analysis::pff::run_pff;
 use tidemark_lab::analysis::reference_string::ReferenceString;
@@ -179,7 +179,7 @@ fn pff_is_the_published_one() {
 fn policy_row(name: &'static str, knobs: &[(&'static str, u64)]) -> Row {
     traces::golden().map(|trace| {
         let (pages, count) = dense(&trace.pages);
-        let policy = registry::build(name, count, count, 0, knobs).expect("it is known");
+        let policy = policies::build(name, count, count, 0, knobs).expect("it is known");
         let pages: Vec<u64> = pages.into_iter().map(u64::from).collect();
         let cost = room::replay_exactly(policy, count, &pages);
         (cost.faults, cost.page_time * 1000 / pages.len() as u128)

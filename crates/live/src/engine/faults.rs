@@ -1,6 +1,6 @@
 //! Serving faults: from the message to the moment the thread goes on.
 
-use tidemark_core::fault::{Access, Event, Failure, Fault, Resolution, Service};
+use tidemark_core::event::{Access, Event, Failure, Fault, Resolution, Service};
 use tidemark_core::id::VirtPage;
 
 use super::Engine;
@@ -220,7 +220,7 @@ impl Engine {
         let end = address_of(at.plus(pages));
         // What the core may still believe to be there is of a mapping that is gone.
         self.vm.unmap(&mut self.machine, self.space, at, pages);
-        let rights = tidemark_core::machine::Rights::Write;
+        let rights = tidemark_core::seams::machine::Rights::Write;
         let mapped = match self.setup.mode.ends_work_at_each_fault() {
             true => self.vm.map_apart(self.space, at, pages, rights),
             false => self.vm.map_anonymous(self.space, at, pages, rights),

@@ -18,11 +18,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::OFlags;
-use tidemark_core::fault::Fault;
-use tidemark_core::frame::State;
+use tidemark_core::event::Fault;
 use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
 use tidemark_core::memory::address_space::Advice;
+use tidemark_core::memory::frame::State;
+use tidemark_core::seams::machine::{Machine, Rights};
 
 use super::Engine;
 use crate::mapped::{MappedFile, Part};

@@ -153,7 +153,7 @@ impl Engine {
                 let most = engine.keep_way(divided);
                 most.is_some_and(|most| engine.in_use() <= most) || engine.now >= late
             });
-            tidemark_core::machine::Machine::settle(&mut self.machine);
+            tidemark_core::seams::machine::Machine::settle(&mut self.machine);
             // What was touched before the fork stands before what the child touches.
             self.telemetry.publish_samples();
             // The child's pages count from here on: what was given up for it must not count, too.

@@ -7,7 +7,7 @@
 use std::os::fd::{AsRawFd, RawFd};
 
 use tidemark_core::driver::Driver;
-use tidemark_core::fault::{Access, Fault, Resolution, Service};
+use tidemark_core::event::{Access, Fault, Resolution, Service};
 
 use super::Engine;
 use crate::machine::Probe;

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use tidemark_core::driver::Driver;
 use tidemark_core::id::Ticket;
-use tidemark_core::pager::Reply;
+use tidemark_core::seams::pager::Reply;
 use tidemark_core::time::Time;
 
 use super::Engine;

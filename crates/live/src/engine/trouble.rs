@@ -1,6 +1,6 @@
 //! Ending the program, with the reason.
 
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::Engine;
 use crate::parts::trouble::{COMPRESSED_FULL, Trouble, pid, say};

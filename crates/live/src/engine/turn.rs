@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rustix::time::ClockId;
 use tidemark_core::driver::Driver;
-use tidemark_core::pager::{Direction, Place};
+use tidemark_core::seams::pager::{Direction, Place};
 use tidemark_core::time::Time;
 
 use super::Engine;

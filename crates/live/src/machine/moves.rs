@@ -13,7 +13,7 @@
 use std::time::Duration;
 
 use tidemark_core::id::{FrameId, VirtPage};
-use tidemark_core::machine::Setback;
+use tidemark_core::seams::machine::Setback;
 
 use super::{Contents, LiveMachine, NOWHERE, Standing, TIP_PAGES, address, consecutive};
 use crate::sys::pool::ZEROS_MAX;
@@ -508,7 +508,7 @@ mod tests {
     use super::*;
     use crate::machine::tests::World;
     use crate::sys::testing::{self, fill, skip};
-    use tidemark_core::machine::Machine;
+    use tidemark_core::seams::machine::Machine;
 
     #[test]
     fn found_f2_a_page_that_cant_be_dropped_is_left_as_zeros() {

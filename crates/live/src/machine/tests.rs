@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidemark_core::id::{FrameId, SpaceId, VirtPage};
-use tidemark_core::machine::{Machine, Rights, Setback};
+use tidemark_core::seams::machine::{Machine, Rights, Setback};
 
 use super::*;
 use crate::sys::memory::{self, Mapping};

@@ -20,7 +20,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::time::ClockId;
 use tidemark_core::id::{FrameId, VirtPage};
-use tidemark_core::machine::{Machine, Rights};
+use tidemark_core::seams::machine::{Machine, Rights};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 use tidemark_log::kind;

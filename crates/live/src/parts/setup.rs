@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_core::policy::{Description, Sees};
+use tidemark_core::seams::policy::{Description, Sees};
 use tidemark_core::time::{STEP_TICK_NS, Time};
 use tidemark_core::vm::Config;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use crate::control;
 use crate::machine::StartError;

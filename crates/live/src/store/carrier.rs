@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::Instant;
 
 use tidemark_core::id::PagerId;
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::{
     Means, Part, SwapStore, TRIES_MAX, TRY_PAUSE, UNDER_WAY_MAX, WORKERS, Work, offset_of,

@@ -20,7 +20,7 @@ use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::{Part, SwapStore, Work};
 use crate::machine::LiveMachine;
@@ -238,7 +238,7 @@ impl SwapStore {
 #[cfg(test)]
 mod tests {
     use tidemark_core::id::FrameId;
-    use tidemark_core::pager::Outcome;
+    use tidemark_core::seams::pager::Outcome;
 
     use super::*;
     use crate::store::Means;

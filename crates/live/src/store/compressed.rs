@@ -12,10 +12,10 @@
 use lz4_flex::block::{CompressTable, compress_into_with_table};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use tidemark_core::backing::Slots;
 use tidemark_core::compressed::log::{Found, Room, SEGMENT_BYTES, SegmentId};
 use tidemark_core::compressed::tier::{BLOCKS_MAX, Bytes, SINGLES_MAX, Tier, rooms_most};
 use tidemark_core::id::{FrameId, SlotId};
+use tidemark_core::memory::swap_slots::Slots;
 
 use crate::machine::LiveMachine;
 use crate::shared::{SIZE_BUCKET_BYTES, SIZE_BUCKETS};

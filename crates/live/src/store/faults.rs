@@ -1,6 +1,6 @@
 //! Faults on purpose: the store fails when told to, so that tests see what follows.
 
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 /// The transfers that are to go wrong. Counts from one, in the order in which calls finish.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

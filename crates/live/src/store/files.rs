@@ -20,7 +20,7 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, FileType, FlockOperation, Mode, OFlags};
 
 use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, SlotId, Ticket};
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::pagers::Contents;
 use super::{Cause, Failure, Part, SwapStore, Transfer, Work, offset_of};

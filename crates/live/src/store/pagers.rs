@@ -21,7 +21,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidemark_core::id::PagerId;
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::carrier::may_pass;
 use super::{Part, SwapStore, Transfer, offset_of};

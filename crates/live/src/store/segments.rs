@@ -1,8 +1,8 @@
 //! The store's part in compressed memory: what goes there, and what comes from its segments.
 
-use tidemark_core::backing::Slots;
 use tidemark_core::id::{FrameId, SlotId, Ticket};
-use tidemark_core::pager::Direction;
+use tidemark_core::memory::swap_slots::Slots;
+use tidemark_core::seams::pager::Direction;
 
 use super::compressed::{Compressed, Damaged, Put, Waiter, Way, blocks_of};
 use super::faults::Injected;

@@ -4,10 +4,10 @@ use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-use tidemark_core::backing::{LocalSlots, Slots};
 use tidemark_core::id::{FrameId, SlotId, Ticket};
-use tidemark_core::machine::{Machine, PageBits, Rights};
-use tidemark_core::pager::{Direction, Outcome, Reply};
+use tidemark_core::memory::swap_slots::{LocalSlots, Slots};
+use tidemark_core::seams::machine::{Machine, PageBits, Rights};
+use tidemark_core::seams::pager::{Direction, Outcome, Reply};
 
 use super::faults::FaultPlan;
 use super::*;

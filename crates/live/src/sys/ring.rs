@@ -17,7 +17,7 @@ use rustix::event::PollFlags;
 use rustix::io_uring as raw;
 
 use tidemark_core::id::FrameId;
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::memory::Mapping;
 use super::pool::{Pool, TRANSFER_MAX};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::io::{IoSlice, IoSliceMut};
 
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::ring::{Buffers, Completion};
 use super::socket::Bell;

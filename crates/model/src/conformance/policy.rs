@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemark_core::policy::{Cause, Policy, Sees};
+use tidemark_core::seams::policy::{Cause, Policy, Sees};
 
 use crate::cache::{Cache, MachineKind, Touch};
 use crate::traces::SplitMix64;

@@ -1,6 +1,6 @@
 //! Load control: what it says, and what a driver does that holds programs up.
 
-use tidemark_core::fault::Event;
+use tidemark_core::event::Event;
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::load::{LoadControl, Turn};
 

@@ -11,8 +11,8 @@
 
 use rayon::prelude::*;
 use tidemark_core::id::{FrameId, PageId};
-use tidemark_core::policy::registry::{BuildError, Visitor};
-use tidemark_core::policy::{Policy, Sees};
+use tidemark_core::policies::{BuildError, Visitor};
+use tidemark_core::seams::policy::{Policy, Sees};
 
 use super::{Job, Memory, NEVER, Run};
 use crate::analysis::visits::Visits;

@@ -6,7 +6,7 @@
 //! the wait for the first page to come by. Reading on right behind the last read costs no turn:
 //! the drive has read ahead.
 
-use tidemark_core::pager::Direction;
+use tidemark_core::seams::pager::Direction;
 
 use super::DiskRequest;
 

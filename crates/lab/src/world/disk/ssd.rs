@@ -1,7 +1,7 @@
 //! Flash: requests in parallel, each with a latency that varies, over one link.
 
-use tidemark_core::pager::Direction;
 use tidemark_core::random::SplitMix64;
+use tidemark_core::seams::pager::Direction;
 
 /// A flash disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Disks as they were measured, by `tidemark doctor --calibrate`.
 
-use tidemark_core::pager::Direction;
 use tidemark_core::random::SplitMix64;
+use tidemark_core::seams::pager::Direction;
 use tidemark_results::host::Latency;
 
 /// The times of transfers of some sizes, one at a time.

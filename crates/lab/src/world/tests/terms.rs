@@ -1,6 +1,6 @@
 //! The settings that a scenario may have in place of its system's own.
 
-use tidemark_core::space::Advice;
+use tidemark_core::memory::address_space::Advice;
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemark_core::id::ObjectId;
-use tidemark_core::policy::registry;
+use tidemark_core::policies;
 use tidemark_model::traces::SplitMix64;
 
 use super::*;
@@ -134,7 +134,7 @@ fn the_optimum_of_unequal_sizes_lies_between_its_bounds() {
 #[test]
 fn no_policy_beats_the_optimum_and_room_for_all_misses_each_once() {
     let visits = random_visits(7, 3000, 5, 60, 1);
-    for entry in registry::entries() {
+    for entry in policies::entries() {
         let name = entry.description.name;
         for room in [1, 3, 8, 20, 45] {
             let counted = misses(name, &visits, room);
@@ -176,7 +176,7 @@ fn what_a_visit_wants_is_there_until_its_end() {
     // It wants more than there is room for: what is there is hit all the same.
     visits.push(&[0, 1, 2, 3, 4, 5]);
     visits.push(&[4, 5]);
-    for entry in registry::entries() {
+    for entry in policies::entries() {
         let name = entry.description.name;
         let counted = misses(name, &visits, 2);
         assert!((6..=8).contains(&counted), "{name}: {counted}");
