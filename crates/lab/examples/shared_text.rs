@@ -15,7 +15,9 @@ use tidemark_lab::systems;
 use tidemark_lab::world::disk::presets;
 use tidemark_lab::world::{DiskModel, Disks, Outcome, Program, Scenario, Script, Writing, run};
 use tidemark_model::traces::SplitMix64;
-use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit};
+use tidemark_trace::{
+    Block, Event, Granularity, Header, Kinds, MappingEvent, Placed, Rights, TimeUnit,
+};
 
 const PROGRAMS: u64 = 3;
 const TEXT_START: u64 = 1 << 10;
@@ -101,14 +103,14 @@ fn map(start: u64, pages: u64, rights: Rights, file: &str) -> Placed {
     Placed {
         after: 0,
         time: 0,
-        event: Event::Map {
+        event: Event::Mapping(MappingEvent::Map {
             start,
             pages,
             rights,
             is_shared: false,
             file: file.into(),
             offset: 0,
-        },
+        }),
     }
 }
 

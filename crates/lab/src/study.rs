@@ -38,7 +38,9 @@ use std::path::Path;
 use tidemark_results::analysis::map::{self, MapRecord};
 use tidemark_results::analysis::report::{self, ReportRecord};
 use tidemark_results::analysis::{Mark, TimeUnit, TraceFacts, Windows};
-use tidemark_trace::{Block, Blocks, Error, Event, Granularity, Header, Placed, Speed, Unpacker};
+use tidemark_trace::{
+    Block, Blocks, Error, Event, Granularity, Header, MappingEvent, Placed, Speed, Unpacker,
+};
 
 use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::map::{AddressMap, Fineness, Mapper};
@@ -457,7 +459,8 @@ impl Reading {
         if let Some(windows) = &mut self.windows {
             windows.take(block);
         }
-        let is_map = |placed: &Placed| matches!(placed.event, Event::Map { .. });
+        let is_map =
+            |placed: &Placed| matches!(placed.event, Event::Mapping(MappingEvent::Map { .. }));
         self.has_mappings = self.has_mappings || block.events.iter().any(is_map);
         if let Some(sampler) = &mut self.sampler {
             sampler.take(block);

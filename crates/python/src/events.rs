@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tidemark_trace::{Event, Rights};
+use tidemark_trace::{Event, FileEvent, LifeEvent, MappingEvent, Rights};
 
 /// An event and its place in the whole trace.
 pub struct Located {
@@ -19,36 +19,58 @@ pub struct Located {
 /// The name of an event.
 pub fn name(event: &Event) -> &'static str {
     match event {
-        Event::Start { .. } => "start",
-        Event::Map { .. } => "map",
-        Event::Unmap { .. } => "unmap",
-        Event::Remap { .. } => "remap",
-        Event::Protect { .. } => "protect",
-        Event::Break { .. } => "break",
-        Event::StackGrowth { .. } => "stack_growth",
-        Event::ThreadStart { .. } => "thread_start",
-        Event::ThreadExit { .. } => "thread_exit",
-        Event::ThreadSwitch { .. } => "thread_switch",
-        Event::Fork { .. } => "fork",
-        Event::Exec { .. } => "exec",
-        Event::Wait { .. } => "wait",
+        Event::Mapping(event) => match event {
+            MappingEvent::Map { .. } => "map",
+            MappingEvent::Unmap { .. } => "unmap",
+            MappingEvent::Remap { .. } => "remap",
+            MappingEvent::Protect { .. } => "protect",
+            MappingEvent::Break { .. } => "break",
+            MappingEvent::StackGrowth { .. } => "stack_growth",
+        },
+        Event::Life(event) => match event {
+            LifeEvent::Start { .. } => "start",
+            LifeEvent::ThreadStart { .. } => "thread_start",
+            LifeEvent::ThreadExit { .. } => "thread_exit",
+            LifeEvent::ThreadSwitch { .. } => "thread_switch",
+            LifeEvent::Fork { .. } => "fork",
+            LifeEvent::Exec { .. } => "exec",
+            LifeEvent::Wait { .. } => "wait",
+            LifeEvent::Exit { .. } => "exit",
+            LifeEvent::Killed { .. } => "killed",
+        },
+        Event::File(event) => match event {
+            FileEvent::Read { .. } => "file_read",
+            FileEvent::Write { .. } => "file_write",
+            FileEvent::Cut { .. } => "file_cut",
+        },
         Event::Mark { .. } => "mark",
-        Event::Exit { .. } => "exit",
-        Event::Killed { .. } => "killed",
-        Event::FileRead { .. } => "file_read",
-        Event::FileWrite { .. } => "file_write",
-        Event::FileCut { .. } => "file_cut",
         Event::Windows { .. } => "windows",
         Event::Visit => "visit",
         Event::Size { .. } => "size",
     }
 }
 
-/// The fields of an event: its fields by their names.
+/// The fields of an event by their names.
 pub fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
     match event {
-        Event::Map {
+        Event::Mapping(event) => set_mapping(&fields, event)?,
+        Event::Life(event) => set_life(&fields, event)?,
+        Event::File(event) => set_file(&fields, event)?,
+        Event::Mark { name } => fields.set_item("name", name)?,
+        Event::Windows { ns } => fields.set_item("ns", ns)?,
+        Event::Visit => {}
+        Event::Size { page, bytes } => {
+            fields.set_item("page", page)?;
+            fields.set_item("bytes", bytes)?;
+        }
+    }
+    Ok(fields)
+}
+
+fn set_mapping(fields: &Bound<'_, PyDict>, event: &MappingEvent) -> PyResult<()> {
+    match event {
+        MappingEvent::Map {
             start,
             pages,
             rights,
@@ -56,24 +78,24 @@ pub fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict
             file,
             offset,
         } => {
-            set_range(&fields, *start, *pages)?;
+            set_range(fields, *start, *pages)?;
             fields.set_item("rights", letters(*rights))?;
             fields.set_item("is_shared", is_shared)?;
             fields.set_item("file", file)?;
-            fields.set_item("offset", offset)?;
+            fields.set_item("offset", offset)
         }
-        Event::Protect {
+        MappingEvent::Protect {
             start,
             pages,
             rights,
         } => {
-            set_range(&fields, *start, *pages)?;
-            fields.set_item("rights", letters(*rights))?;
+            set_range(fields, *start, *pages)?;
+            fields.set_item("rights", letters(*rights))
         }
-        Event::Unmap { start, pages } | Event::StackGrowth { start, pages } => {
-            set_range(&fields, *start, *pages)?;
+        MappingEvent::Unmap { start, pages } | MappingEvent::StackGrowth { start, pages } => {
+            set_range(fields, *start, *pages)
         }
-        Event::Remap {
+        MappingEvent::Remap {
             from,
             from_pages,
             to,
@@ -82,33 +104,15 @@ pub fn fields<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict
             fields.set_item("from", from)?;
             fields.set_item("from_pages", from_pages)?;
             fields.set_item("to", to)?;
-            fields.set_item("to_pages", to_pages)?;
+            fields.set_item("to_pages", to_pages)
         }
-        Event::Start { .. }
-        | Event::Break { .. }
-        | Event::ThreadStart { .. }
-        | Event::ThreadExit { .. }
-        | Event::ThreadSwitch { .. }
-        | Event::Fork { .. }
-        | Event::Exec { .. }
-        | Event::Wait { .. }
-        | Event::Mark { .. }
-        | Event::Exit { .. }
-        | Event::Killed { .. }
-        | Event::FileRead { .. }
-        | Event::FileWrite { .. }
-        | Event::FileCut { .. }
-        | Event::Windows { .. }
-        | Event::Visit
-        | Event::Size { .. } => set_plain(&fields, event)?,
+        MappingEvent::Break { end } => fields.set_item("end", end),
     }
-    Ok(fields)
 }
 
-/// The fields of events that speak of no range.
-fn set_plain(fields: &Bound<'_, PyDict>, event: &Event) -> PyResult<()> {
+fn set_life(fields: &Bound<'_, PyDict>, event: &LifeEvent) -> PyResult<()> {
     match event {
-        Event::Start {
+        LifeEvent::Start {
             pid,
             parent,
             program,
@@ -117,49 +121,39 @@ fn set_plain(fields: &Bound<'_, PyDict>, event: &Event) -> PyResult<()> {
             fields.set_item("parent", parent)?;
             fields.set_item("program", program)
         }
-        Event::Break { end } => fields.set_item("end", end),
-        Event::ThreadStart { thread }
-        | Event::ThreadExit { thread }
-        | Event::ThreadSwitch { thread } => fields.set_item("thread", thread),
-        Event::Fork { child } => fields.set_item("child", child),
-        Event::Exec { program } => fields.set_item("program", program),
-        Event::Wait { call, ns } => {
+        LifeEvent::ThreadStart { thread }
+        | LifeEvent::ThreadExit { thread }
+        | LifeEvent::ThreadSwitch { thread } => fields.set_item("thread", thread),
+        LifeEvent::Fork { child } => fields.set_item("child", child),
+        LifeEvent::Exec { program } => fields.set_item("program", program),
+        LifeEvent::Wait { call, ns } => {
             fields.set_item("call", call)?;
             fields.set_item("ns", ns)
         }
-        Event::Mark { name } => fields.set_item("name", name),
-        Event::Exit { status } => fields.set_item("status", status),
-        Event::Killed { signal } => fields.set_item("signal", signal),
-        Event::FileRead {
+        LifeEvent::Exit { status } => fields.set_item("status", status),
+        LifeEvent::Killed { signal } => fields.set_item("signal", signal),
+    }
+}
+
+fn set_file(fields: &Bound<'_, PyDict>, event: &FileEvent) -> PyResult<()> {
+    let (file, bytes) = match event {
+        FileEvent::Read {
             file,
             offset,
             bytes,
         }
-        | Event::FileWrite {
+        | FileEvent::Write {
             file,
             offset,
             bytes,
         } => {
-            fields.set_item("file", file)?;
             fields.set_item("offset", offset)?;
-            fields.set_item("bytes", bytes)
+            (file, bytes)
         }
-        Event::Windows { ns } => fields.set_item("ns", ns),
-        Event::Size { page, bytes } => {
-            fields.set_item("page", page)?;
-            fields.set_item("bytes", bytes)
-        }
-        Event::FileCut { file, bytes } => {
-            fields.set_item("file", file)?;
-            fields.set_item("bytes", bytes)
-        }
-        Event::Map { .. }
-        | Event::Unmap { .. }
-        | Event::Remap { .. }
-        | Event::Protect { .. }
-        | Event::StackGrowth { .. }
-        | Event::Visit => Ok(()),
-    }
+        FileEvent::Cut { file, bytes } => (file, bytes),
+    };
+    fields.set_item("file", file)?;
+    fields.set_item("bytes", bytes)
 }
 
 fn set_range(fields: &Bound<'_, PyDict>, start: u64, pages: u64) -> PyResult<()> {

@@ -12,8 +12,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::time::{ClockId, clock_gettime};
 
 use tidemark_log::{Collected, Log, Publication};
-use tidemark_trace::Event;
 use tidemark_trace::summary::End;
+use tidemark_trace::{Event, LifeEvent};
 
 use crate::process::{Process, Settings};
 use crate::sheet::Sink;
@@ -317,7 +317,7 @@ impl Collector {
         self.notes.push(Note {
             pid: parent,
             stamp_ns: now_ns(),
-            event: Event::Fork { child: pid },
+            event: Event::Life(LifeEvent::Fork { child: pid }),
         });
         parent
     }

@@ -1,6 +1,6 @@
 //! Moves: what system calls read from files and write to them, a few events for many calls.
 
-use tidemark_trace::Event;
+use tidemark_trace::{Event, FileEvent};
 
 /// The number of events back that are searched for one that a move goes on from: a program may read
 /// one file and write another, by turns.
@@ -36,7 +36,9 @@ pub fn join<'a>(
         };
         let goes_on = (known.is_write, known.file, end) == (next.is_write, next.file, next.offset);
         if goes_on && is_inside {
-            if let Event::FileRead { bytes, .. } | Event::FileWrite { bytes, .. } = before {
+            if let Event::File(FileEvent::Read { bytes, .. } | FileEvent::Write { bytes, .. }) =
+                before
+            {
                 *bytes += next.bytes;
             }
             return true;
@@ -51,20 +53,20 @@ mod tests {
 
     fn read(file: &str, offset: u64, bytes: u64) -> Event {
         let file = file.into();
-        Event::FileRead {
+        Event::File(FileEvent::Read {
             file,
             offset,
             bytes,
-        }
+        })
     }
 
     fn write(file: &str, offset: u64, bytes: u64) -> Event {
         let file = file.into();
-        Event::FileWrite {
+        Event::File(FileEvent::Write {
             file,
             offset,
             bytes,
-        }
+        })
     }
 
     fn joined(moves: &[Event], joint: Joint) -> Vec<Event> {
@@ -104,10 +106,10 @@ mod tests {
 
     #[test]
     fn nothing_is_joined_across_a_cut() {
-        let cut = Event::FileCut {
+        let cut = Event::File(FileEvent::Cut {
             file: "a".into(),
             bytes: 0,
-        };
+        });
         let moves = [write("a", 0, 5), cut, write("a", 5, 5)];
         assert_eq!(joined(&moves, Joint::Anywhere), moves);
     }

@@ -4,7 +4,7 @@
 
 use tidemark_log::{Words, kind, word_at};
 use tidemark_trace::summary::End;
-use tidemark_trace::{Block, Event, Kinds, Rights};
+use tidemark_trace::{Block, Event, FileEvent, Kinds, LifeEvent, MappingEvent, Rights};
 
 use crate::reduce::Reducer;
 use crate::runs::Runs;
@@ -138,11 +138,11 @@ impl Process {
     /// begins with is one that it executes.
     pub fn begin_as_copy(&mut self, pid: u32) {
         let (parent, program) = (self.parent, String::new());
-        self.reducer.event(Event::Start {
+        self.reducer.event(Event::Life(LifeEvent::Start {
             pid,
             parent,
             program,
-        });
+        }));
         self.has_started = true;
     }
 
@@ -165,14 +165,15 @@ impl Process {
         let is_elsewhere = executing.is_some();
         if let Some(program) = executing {
             // A program that is not recorded: its end is not known here.
-            self.reducer.event(Event::Exec { program });
+            self.reducer.event(Event::Life(LifeEvent::Exec { program }));
         }
         if !self.has_ended && !is_elsewhere {
             let signal = match self.is_fatal {
                 true => find_signal().unwrap_or(KILL),
                 false => KILL,
             };
-            self.reducer.event(Event::Killed { signal });
+            self.reducer
+                .event(Event::Life(LifeEvent::Killed { signal }));
         }
         self.has_ended = true;
         self.finish_block();
@@ -182,8 +183,12 @@ impl Process {
     pub fn end_as(&mut self, end: Option<End>) {
         self.reducer.settle();
         match end {
-            Some(End::Status(status)) => self.reducer.event(Event::Exit { status }),
-            Some(End::Signal(signal)) => self.reducer.event(Event::Killed { signal }),
+            Some(End::Status(status)) => {
+                self.reducer.event(Event::Life(LifeEvent::Exit { status }))
+            }
+            Some(End::Signal(signal)) => self
+                .reducer
+                .event(Event::Life(LifeEvent::Killed { signal })),
             None => {}
         }
         self.finish_block();
@@ -226,7 +231,8 @@ impl Process {
             kind::MARK => self.note(Event::Mark { name: tail(0) }),
             kind::THREAD_SWITCH => {
                 self.reducer.settle_exact();
-                self.reducer.event(Event::ThreadSwitch { thread: argument });
+                self.reducer
+                    .event(Event::Life(LifeEvent::ThreadSwitch { thread: argument }));
             }
             kind::FILE => self.file(argument, word(0), word(1), tail(2)),
             kind::EXEC => self.executing = Some(tail(0)),
@@ -234,7 +240,8 @@ impl Process {
             kind::FATAL => self.is_fatal = true,
             kind::EXIT => {
                 self.has_ended = true;
-                self.reducer.event(Event::Exit { status: argument });
+                self.reducer
+                    .event(Event::Life(LifeEvent::Exit { status: argument }));
             }
             _ => {
                 if let Some(event) = self.event(entry, argument, words) {
@@ -250,17 +257,19 @@ impl Process {
         // No file is longer; a log that is damaged may say so.
         let bytes = bytes.min(u64::MAX - offset);
         match what {
-            0 => self.reducer.moved(Event::FileRead {
+            0 => self.reducer.moved(Event::File(FileEvent::Read {
                 file,
                 offset,
                 bytes,
-            }),
-            1 => self.reducer.moved(Event::FileWrite {
+            })),
+            1 => self.reducer.moved(Event::File(FileEvent::Write {
                 file,
                 offset,
                 bytes,
-            }),
-            _ => self.reducer.event(Event::FileCut { file, bytes }),
+            })),
+            _ => self
+                .reducer
+                .event(Event::File(FileEvent::Cut { file, bytes })),
         }
     }
 
@@ -270,39 +279,39 @@ impl Process {
         let page = |index: usize| word(index) >> self.page_shift;
         let rights = Rights(argument as u8 & 7);
         Some(match entry {
-            kind::MAP => Event::Map {
+            kind::MAP => Event::Mapping(MappingEvent::Map {
                 start: page(0),
                 pages: self.span(word(0), word(1)),
                 rights,
                 is_shared: argument & RIGHTS_SHARED != 0,
                 file: text_at(words, 3),
                 offset: word(2),
-            },
-            kind::UNMAP => Event::Unmap {
+            }),
+            kind::UNMAP => Event::Mapping(MappingEvent::Unmap {
                 start: page(0),
                 pages: self.span(word(0), word(1)),
-            },
-            kind::REMAP => Event::Remap {
+            }),
+            kind::REMAP => Event::Mapping(MappingEvent::Remap {
                 from: page(0),
                 from_pages: self.span(word(0), word(1)),
                 to: page(2),
                 to_pages: self.span(word(2), word(3)),
-            },
-            kind::PROTECT => Event::Protect {
+            }),
+            kind::PROTECT => Event::Mapping(MappingEvent::Protect {
                 start: page(0),
                 pages: self.span(word(0), word(1)),
                 rights,
-            },
-            kind::BREAK => Event::Break {
+            }),
+            kind::BREAK => Event::Mapping(MappingEvent::Break {
                 end: self.span(0, word(0)),
-            },
-            kind::THREAD_START => Event::ThreadStart { thread: argument },
-            kind::THREAD_EXIT => Event::ThreadExit { thread: argument },
-            kind::FORK => Event::Fork { child: argument },
-            kind::WAIT => Event::Wait {
+            }),
+            kind::THREAD_START => Event::Life(LifeEvent::ThreadStart { thread: argument }),
+            kind::THREAD_EXIT => Event::Life(LifeEvent::ThreadExit { thread: argument }),
+            kind::FORK => Event::Life(LifeEvent::Fork { child: argument }),
+            kind::WAIT => Event::Life(LifeEvent::Wait {
                 call: argument,
                 ns: word(0),
-            },
+            }),
             _ => return None,
         })
     }
@@ -326,20 +335,20 @@ impl Process {
         if self.has_started {
             self.reducer.settle();
             let program = executing.unwrap_or(program);
-            self.reducer.event(Event::Exec { program });
+            self.reducer.event(Event::Life(LifeEvent::Exec { program }));
         } else {
-            self.reducer.event(Event::Start {
+            self.reducer.event(Event::Life(LifeEvent::Start {
                 pid: self.number.unwrap_or(pid as u32),
                 parent: self.parent,
                 program,
-            });
+            }));
         }
         self.has_started = true;
     }
 
     /// Watches a stack that has been mapped for its growth.
     fn watch_stack(&mut self, event: &Event) {
-        if let Event::Map { start, file, .. } = event
+        if let Event::Mapping(MappingEvent::Map { start, file, .. }) = event
             && file == "[stack]"
         {
             self.reducer.sheet.watch_stack(Stack {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use tidemark_trace::{Block, Event, PageSet, Placed};
+use tidemark_trace::{Block, Event, MappingEvent, PageSet, Placed};
 
 /// The destination of finished blocks; what comes back is empty blocks to be filled again.
 #[derive(Clone, Debug)]
@@ -283,10 +283,10 @@ impl Sheet {
             let placed = Placed {
                 after: after as u32,
                 time: self.block.time_start + gaps.sum::<u64>(),
-                event: Event::StackGrowth {
+                event: Event::Mapping(MappingEvent::StackGrowth {
                     start,
                     pages: self.stack.low - start,
-                },
+                }),
             };
             let events = &mut self.block.events;
             let place = events.partition_point(|event| event.after as usize <= after);

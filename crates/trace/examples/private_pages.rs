@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tidemark_trace::regions::{ANONYMOUS, HEAP, Regions};
-use tidemark_trace::{Block, Event, Reader};
+use tidemark_trace::{Block, Event, LifeEvent, Reader};
 
 /// Windows, in thousandths of a process's time.
 const WINDOWS: [u64; 5] = [50, 100, 200, 400, 800];
@@ -34,7 +34,7 @@ impl Process {
         let mut time = block.time_start;
         for at in 0..=block.len() {
             while let Some(placed) = events.next_if(|placed| placed.after as usize <= at) {
-                if let Event::Exec { .. } = placed.event {
+                if let Event::Life(LifeEvent::Exec { .. }) = placed.event {
                     *self = Process::default();
                 }
                 self.regions.apply(&placed.event);

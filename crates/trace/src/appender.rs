@@ -4,7 +4,8 @@ use std::io::Write;
 
 use crate::container::Writer;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Block, Event, Kinds, Placed};
+use crate::event::Event;
+use crate::model::{Block, Kinds, Placed};
 
 /// Gathers references into blocks and writes them.
 ///

@@ -18,6 +18,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::Event;
+
 /// The facts about a whole trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
@@ -339,278 +341,6 @@ pub struct Placed {
     pub event: Event,
 }
 
-/// An event between references. Ranges are in pages of the header's size, threads in numbers
-/// of their own that begin anew in each process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A process begins.
-    Start {
-        /// Its number in the system.
-        pid: u32,
-        /// Its parent's number in the system; 0 if that is not in the trace.
-        parent: u32,
-        /// The path of its program.
-        program: String,
-    },
-    /// A range is mapped.
-    Map {
-        /// Its first page.
-        start: u64,
-        /// Its length in pages.
-        pages: u64,
-        /// The rights of the mapping.
-        rights: Rights,
-        /// True if stores reach the file, or other processes.
-        is_shared: bool,
-        /// The file; empty for anonymous memory; `[heap]`, `[stack]` as in the kernel's list.
-        file: String,
-        /// The offset in the file at which it begins, in bytes.
-        offset: u64,
-    },
-    /// A range is unmapped.
-    Unmap {
-        /// Its first page.
-        start: u64,
-        /// Its length in pages.
-        pages: u64,
-    },
-    /// A range moves, and may change its length.
-    Remap {
-        /// Its first page before.
-        from: u64,
-        /// Its length before, in pages.
-        from_pages: u64,
-        /// Its first page now.
-        to: u64,
-        /// Its length now, in pages.
-        to_pages: u64,
-    },
-    /// A range gets other rights.
-    Protect {
-        /// Its first page.
-        start: u64,
-        /// Its length in pages.
-        pages: u64,
-        /// The new rights of the mapping.
-        rights: Rights,
-    },
-    /// The heap ends elsewhere.
-    Break {
-        /// The first page behind the heap.
-        end: u64,
-    },
-    /// A stack grew down.
-    StackGrowth {
-        /// The first of the new pages.
-        start: u64,
-        /// The number of pages.
-        pages: u64,
-    },
-    /// A thread begins.
-    ThreadStart {
-        /// Its number.
-        thread: u32,
-    },
-    /// A thread ends.
-    ThreadExit {
-        /// Its number.
-        thread: u32,
-    },
-    /// The records that follow are this thread's.
-    ThreadSwitch {
-        /// Its number.
-        thread: u32,
-    },
-    /// The process forked.
-    Fork {
-        /// The child's number in the system.
-        child: u32,
-    },
-    /// The process runs another program from here on; its mappings are gone.
-    Exec {
-        /// The path of the program.
-        program: String,
-    },
-    /// The process waited for the world: think time.
-    Wait {
-        /// The number of the system call it waited in.
-        call: u32,
-        /// For how long, in nanoseconds.
-        ns: u64,
-    },
-    /// The program or its user names the phase that begins here.
-    Mark {
-        /// The name.
-        name: String,
-    },
-    /// The process ended by itself.
-    Exit {
-        /// Its exit status.
-        status: u32,
-    },
-    /// The process was ended by a signal.
-    Killed {
-        /// The signal's number.
-        signal: u32,
-    },
-    /// System calls gave the process bytes of a file: through the system's cache of files, not
-    /// through a mapping. Calls that go on where the one before ended may be one event.
-    FileRead {
-        /// The file, named as in [`Event::Map`].
-        file: String,
-        /// The offset in the file at which the bytes begin.
-        offset: u64,
-        /// The number of bytes.
-        bytes: u64,
-    },
-    /// System calls put bytes of the process into a file, in the same way.
-    FileWrite {
-        /// The file, named as in [`Event::Map`].
-        file: String,
-        /// The offset in the file at which the bytes begin.
-        offset: u64,
-        /// The number of bytes.
-        bytes: u64,
-    },
-    /// A file was cut to a length; to 0 also where its last name was removed.
-    FileCut {
-        /// The file, named as in [`Event::Map`].
-        file: String,
-        /// Its length now, in bytes.
-        bytes: u64,
-    },
-    /// The windows of this process are so long from now on, that which goes on included:
-    /// [`Granularity::Window`] tells how long they are at first.
-    Windows {
-        /// Their length in nanoseconds of processor time.
-        ns: u64,
-    },
-    /// A visit begins: all pages of the records up to the process's next such event are wanted at
-    /// once, in no order, and each once. In traces of caches, where a page is an object.
-    Visit,
-    /// The size of an object of a cache, in bytes. Comes before its first record, once.
-    Size {
-        /// The page that stands for the object.
-        page: u64,
-        /// Its size in bytes, 1 at least.
-        bytes: u64,
-    },
-}
-
-/// Bytes of a file that system calls copied: what [`Event::FileRead`] and [`Event::FileWrite`]
-/// tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Copied<'a> {
-    /// The file.
-    pub file: &'a str,
-    /// The offset in the file at which the bytes begin.
-    pub offset: u64,
-    /// The number of bytes.
-    pub bytes: u64,
-    /// True if they went to the file.
-    pub is_write: bool,
-}
-
-impl Event {
-    /// Returns true if the memory of the process's program ends with it: the process is over, or
-    /// runs another program.
-    pub fn ends_program(&self) -> bool {
-        matches!(
-            self,
-            Event::Exec { .. } | Event::Exit { .. } | Event::Killed { .. }
-        )
-    }
-
-    /// The bytes of a file that it is about, if any.
-    pub fn copied(&self) -> Option<Copied<'_>> {
-        match self {
-            Event::FileRead {
-                file,
-                offset,
-                bytes,
-            }
-            | Event::FileWrite {
-                file,
-                offset,
-                bytes,
-            } => Some(Copied {
-                file,
-                offset: *offset,
-                bytes: *bytes,
-                is_write: matches!(self, Event::FileWrite { .. }),
-            }),
-            _ => None,
-        }
-    }
-
-    /// The event's own share of [`Block::check`]; `event` is its place in the block.
-    fn check(&self, event: usize) -> Result<(), Flaw> {
-        let (text, ranges, rights) = match self {
-            Event::Start { program, .. } | Event::Exec { program } => {
-                (program.as_str(), [(0, 0); 2], Rights::default())
-            }
-            Event::Mark { name } => (name.as_str(), [(0, 0); 2], Rights::default()),
-            Event::FileRead {
-                file,
-                offset,
-                bytes,
-            }
-            | Event::FileWrite {
-                file,
-                offset,
-                bytes,
-            } => {
-                let ranges = [(*offset, *bytes), (0, 0)];
-                (file.as_str(), ranges, Rights::default())
-            }
-            Event::FileCut { file, .. } => (file.as_str(), [(0, 0); 2], Rights::default()),
-            Event::Map {
-                start,
-                pages,
-                rights,
-                file,
-                ..
-            } => (file.as_str(), [(*start, *pages), (0, 0)], *rights),
-            Event::Unmap { start, pages } | Event::StackGrowth { start, pages } => {
-                ("", [(*start, *pages), (0, 0)], Rights::default())
-            }
-            Event::Remap {
-                from,
-                from_pages,
-                to,
-                to_pages,
-            } => {
-                let ranges = [(*from, *from_pages), (*to, *to_pages)];
-                ("", ranges, Rights::default())
-            }
-            Event::Protect {
-                start,
-                pages,
-                rights,
-            } => ("", [(*start, *pages), (0, 0)], *rights),
-            Event::Break { .. }
-            | Event::ThreadStart { .. }
-            | Event::ThreadExit { .. }
-            | Event::ThreadSwitch { .. }
-            | Event::Fork { .. }
-            | Event::Wait { .. }
-            | Event::Exit { .. }
-            | Event::Killed { .. }
-            | Event::Windows { .. }
-            | Event::Visit
-            | Event::Size { .. } => ("", [(0, 0); 2], Rights::default()),
-        };
-        if text.len() > Block::TEXT_BYTES_MAX {
-            return Err(Flaw::TextTooLong { event });
-        }
-        let is_bounded = |(start, pages): (u64, u64)| start.checked_add(pages).is_some();
-        if !ranges.into_iter().all(is_bounded) || rights.0 > Rights::ALL.0 {
-            return Err(Flaw::RangeTooLarge { event });
-        }
-        Ok(())
-    }
-}
-
 /// The rights of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rights(pub u8);
@@ -629,6 +359,7 @@ impl Rights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{LifeEvent, MappingEvent};
 
     fn block() -> Block {
         let mut block = Block {
@@ -641,7 +372,7 @@ mod tests {
     }
 
     fn with_event(after: u32, time: u64) -> Block {
-        let event = Event::Fork { child: 7 };
+        let event = Event::Life(LifeEvent::Fork { child: 7 });
         let mut block = block();
         block.events.push(Placed { after, time, event });
         block
@@ -680,7 +411,7 @@ mod tests {
         block.events.push(Placed {
             after: 2,
             time: 29,
-            event: Event::Exit { status: 0 },
+            event: Event::Life(LifeEvent::Exit { status: 0 }),
         });
         assert_eq!(block.check(), Err(Flaw::EventOutOfTime { event: 1 }));
         block.events[1].time = 30;
@@ -712,10 +443,10 @@ mod tests {
         block.time_start = u64::MAX - 11;
         assert_eq!(block.check(), Err(Flaw::TimeTooLarge));
         let mut block = with_event(2, 30);
-        block.events[0].event = Event::Unmap {
+        block.events[0].event = Event::Mapping(MappingEvent::Unmap {
             start: u64::MAX,
             pages: 1,
-        };
+        });
         assert_eq!(block.check(), Err(Flaw::RangeTooLarge { event: 0 }));
         block.events[0].event = Event::Mark {
             name: "x".repeat(Block::TEXT_BYTES_MAX + 1),

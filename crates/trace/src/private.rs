@@ -11,7 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Block, Event, Header, Rights};
+use crate::event::{Event, LifeEvent, MappingEvent};
+use crate::model::{Block, Header, Rights};
 use crate::regions::{HEAP, INNER};
 use crate::spans::Spans;
 
@@ -102,7 +103,7 @@ impl PrivateMemory {
     pub fn keep(&mut self, block: &mut Block) {
         let has_maps = |block: &Block| {
             let mut events = block.events.iter();
-            events.any(|placed| matches!(placed.event, Event::Map { .. }))
+            events.any(|placed| matches!(placed.event, Event::Mapping(MappingEvent::Map { .. })))
         };
         if !self.has_maps && !has_maps(block) {
             return;
@@ -187,53 +188,53 @@ impl Process {
     /// Takes in what happened; what of it concerns managed memory, or none.
     fn follow(&mut self, event: Event, extent: Extent, page_bytes: u64) -> Option<Event> {
         match event {
-            Event::Map { .. } => self.map(event, extent, page_bytes),
-            Event::Unmap { start, pages } => self.unmap(start, pages),
-            Event::Remap {
-                from,
-                from_pages,
-                to,
-                to_pages,
-            } => self.remap((from, from_pages), (to, to_pages)),
-            Event::Protect {
-                start,
-                pages,
-                rights,
-            } => self.protect(start, pages, rights, page_bytes),
-            Event::Break { end } => self.set_break(end, extent),
-            Event::StackGrowth { start, pages } => self.unmap(start, pages),
+            Event::Mapping(event) => self.change(event, extent, page_bytes),
             // None takes a step.
-            Event::Wait { .. } | Event::Windows { .. } | Event::Visit | Event::Size { .. } => {
-                (extent == Extent::All).then_some(event)
-            }
+            Event::Life(LifeEvent::Wait { .. })
+            | Event::Windows { .. }
+            | Event::Visit
+            | Event::Size { .. } => (extent == Extent::All).then_some(event),
             // The system's cache of files is none of an engine's business.
-            Event::FileRead { .. } | Event::FileWrite { .. } | Event::FileCut { .. } => None,
-            Event::Exec { .. } => {
+            Event::File(_) => None,
+            Event::Life(LifeEvent::Exec { .. }) => {
                 self.spans.clear();
                 self.heap = None;
                 self.forget();
                 Some(event)
             }
-            Event::Start { .. }
-            | Event::ThreadStart { .. }
-            | Event::ThreadExit { .. }
-            | Event::ThreadSwitch { .. }
-            | Event::Fork { .. }
-            | Event::Mark { .. }
-            | Event::Exit { .. }
-            | Event::Killed { .. } => Some(event),
+            Event::Life(_) | Event::Mark { .. } => Some(event),
         }
     }
 
-    fn map(&mut self, event: Event, extent: Extent, page_bytes: u64) -> Option<Event> {
-        let Event::Map {
+    fn change(&mut self, event: MappingEvent, extent: Extent, page_bytes: u64) -> Option<Event> {
+        match event {
+            MappingEvent::Map { .. } => self.map(&event, extent, page_bytes),
+            MappingEvent::Unmap { start, pages } => self.unmap(start, pages),
+            MappingEvent::Remap {
+                from,
+                from_pages,
+                to,
+                to_pages,
+            } => self.remap((from, from_pages), (to, to_pages)),
+            MappingEvent::Protect {
+                start,
+                pages,
+                rights,
+            } => self.protect(start, pages, rights, page_bytes),
+            MappingEvent::Break { end } => self.set_break(end, extent),
+            MappingEvent::StackGrowth { start, pages } => self.unmap(start, pages),
+        }
+    }
+
+    fn map(&mut self, event: &MappingEvent, extent: Extent, page_bytes: u64) -> Option<Event> {
+        let MappingEvent::Map {
             start,
             pages,
             rights,
             is_shared,
             file,
             ..
-        } = &event
+        } = event
         else {
             return None;
         };
@@ -254,7 +255,7 @@ impl Process {
         let is_taken = self.put(start, start + pages, kind);
         match kind.is_managed() {
             // An engine leaves rights to the program: to it, all memory can be written.
-            true => Some(Event::Map {
+            true => Some(Event::Mapping(MappingEvent::Map {
                 start,
                 pages,
                 rights: Rights(Rights::READ.0 | Rights::WRITE.0),
@@ -267,8 +268,8 @@ impl Process {
                 }
                 .into(),
                 offset: 0,
-            }),
-            false => is_taken.then_some(Event::Unmap { start, pages }),
+            })),
+            false => is_taken.then_some(Event::Mapping(MappingEvent::Unmap { start, pages })),
         }
     }
 
@@ -305,7 +306,7 @@ impl Process {
 
     fn unmap(&mut self, start: u64, pages: u64) -> Option<Event> {
         let is_taken = self.cut(start, start.saturating_add(pages));
-        is_taken.then_some(Event::Unmap { start, pages })
+        is_taken.then_some(Event::Mapping(MappingEvent::Unmap { start, pages }))
     }
 
     fn remap(&mut self, from: (u64, u64), to: (u64, u64)) -> Option<Event> {
@@ -315,13 +316,13 @@ impl Process {
         let is_taken = self.put(to.0, to.0.saturating_add(to.1), kind);
         let (start, pages) = to;
         match kind.is_managed() {
-            true => Some(Event::Remap {
+            true => Some(Event::Mapping(MappingEvent::Remap {
                 from: from.0,
                 from_pages: from.1,
                 to: to.0,
                 to_pages: to.1,
-            }),
-            false => is_taken.then_some(Event::Unmap { start, pages }),
+            })),
+            false => is_taken.then_some(Event::Mapping(MappingEvent::Unmap { start, pages })),
         }
     }
 
@@ -344,7 +345,7 @@ impl Process {
             return None;
         }
         self.put(start, end, Kind::Other);
-        Some(Event::Unmap { start, pages })
+        Some(Event::Mapping(MappingEvent::Unmap { start, pages }))
     }
 
     /// The first report about an unmapped heap is its beginning.
@@ -355,7 +356,7 @@ impl Process {
         self.cut(start, before.max(end));
         self.put(start, end, heap_kind(extent));
         self.heap = Some((start, end));
-        (extent == Extent::All).then_some(Event::Break { end })
+        (extent == Extent::All).then_some(Event::Mapping(MappingEvent::Break { end }))
     }
 
     /// Has the pages from `start` to before `end` be of that kind; whether any was managed.
@@ -406,14 +407,14 @@ mod tests {
     }
 
     fn map(start: u64, pages: u64, file: &str, rights: u8) -> Event {
-        Event::Map {
+        Event::Mapping(MappingEvent::Map {
             start,
             pages,
             rights: Rights(rights),
             is_shared: false,
             file: file.into(),
             offset: 0,
-        }
+        })
     }
 
     /// A block of these events, then of these pages, each after 10 units of time.
@@ -471,7 +472,7 @@ mod tests {
 
     #[test]
     fn the_heap_begins_where_it_is_first_told_to_end() {
-        let events = [50, 60, 55].map(|end| Event::Break { end });
+        let events = [50, 60, 55].map(|end| Event::Mapping(MappingEvent::Break { end }));
         let block = kept(
             Extent::All,
             [vec![map(5, 5, "", 3)], events.into()].concat(),
@@ -483,7 +484,7 @@ mod tests {
 
     #[test]
     fn found_h6_what_is_mapped_when_the_heap_is_refused_more_is_a_piece_of_it() {
-        let ends = [50, 60, 60].map(|end| Event::Break { end });
+        let ends = [50, 60, 60].map(|end| Event::Mapping(MappingEvent::Break { end }));
         let maps = vec![map(100, 34, "", 3), map(200, 34, "", 3)];
         let events = [vec![map(5, 5, "", 3)], ends.into(), maps].concat();
         let block = kept(Extent::All, events, &[100, 200]);
@@ -491,7 +492,7 @@ mod tests {
             .events
             .iter()
             .filter_map(|placed| match &placed.event {
-                Event::Map { file, .. } => Some(file.as_str()),
+                Event::Mapping(MappingEvent::Map { file, .. }) => Some(file.as_str()),
                 _ => None,
             });
         assert_eq!(files.collect::<Vec<_>>(), [INNER, HEAP_PIECE, ""]);
@@ -513,10 +514,12 @@ mod tests {
 
     #[test]
     fn what_opens_above_a_guard_is_a_stack() {
-        let open = |start, pages| Event::Protect {
-            start,
-            pages,
-            rights: Rights(3),
+        let open = |start, pages| {
+            Event::Mapping(MappingEvent::Protect {
+                start,
+                pages,
+                rights: Rights(3),
+            })
         };
         let events = vec![
             map(10, 100, "", 0),
@@ -533,8 +536,8 @@ mod tests {
         let events = vec![
             map(10, 1023, "", 3),
             map(5000, 1024, "", 3),
-            Event::Break { end: 9000 },
-            Event::Break { end: 99_000 },
+            Event::Mapping(MappingEvent::Break { end: 9000 }),
+            Event::Mapping(MappingEvent::Break { end: 99_000 }),
         ];
         let block = kept(Extent::Large, events, &[10, 5000, 6023, 9510]);
         assert_eq!(block.pages, [5000, 6023]);
@@ -543,22 +546,22 @@ mod tests {
 
     #[test]
     fn memory_that_moves_or_is_covered_is_followed() {
-        let remap = Event::Remap {
+        let remap = Event::Mapping(MappingEvent::Remap {
             from: 10,
             from_pages: 5,
             to: 30,
             to_pages: 9,
-        };
+        });
         let events = vec![map(10, 5, "", 3), remap, map(32, 2, "/lib/y", 1)];
         let block = kept(Extent::All, events, &[10, 31, 32, 38]);
         assert_eq!(block.pages, [31, 38]);
         let last = &block.events[2].event;
         assert_eq!(
             *last,
-            Event::Unmap {
+            Event::Mapping(MappingEvent::Unmap {
                 start: 32,
                 pages: 2
-            }
+            })
         );
     }
 

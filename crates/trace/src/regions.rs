@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::model::{Event, Rights};
+use crate::event::{Event, LifeEvent, MappingEvent};
+use crate::model::Rights;
 use crate::spans::Spans;
 
 /// The name of memory that belongs to no file and has no other name.
@@ -19,7 +20,7 @@ pub const STACK: &str = "[stack]";
 /// nothing that is interposed hears of it.
 pub const INNER: &str = "[inner]";
 
-/// The name for people of what an [`Event::Map`] names so.
+/// The name for people of what an [`MappingEvent::Map`] names so.
 pub fn name_of<'a>(file: &'a str, anonymous: &'a str) -> &'a str {
     match file {
         "" | INNER => anonymous,
@@ -48,7 +49,21 @@ impl Regions {
     /// Takes in what happened; whether that changed any mapping.
     pub fn apply(&mut self, event: &Event) -> bool {
         match event {
-            Event::Map {
+            Event::Mapping(event) => self.change(event),
+            Event::Life(LifeEvent::Exec { .. }) => *self = Regions::default(),
+            Event::Life(_)
+            | Event::File(_)
+            | Event::Mark { .. }
+            | Event::Windows { .. }
+            | Event::Visit
+            | Event::Size { .. } => return false,
+        }
+        true
+    }
+
+    fn change(&mut self, event: &MappingEvent) {
+        match event {
+            MappingEvent::Map {
                 start,
                 pages,
                 rights,
@@ -65,16 +80,16 @@ impl Regions {
                 let end = start.saturating_add(*pages);
                 self.spans.insert(*start, end, region);
             }
-            Event::Unmap { start, pages } => {
+            MappingEvent::Unmap { start, pages } => {
                 self.spans.cut(*start, start.saturating_add(*pages));
             }
-            Event::Remap {
+            MappingEvent::Remap {
                 from,
                 from_pages,
                 to,
                 to_pages,
             } => self.remap((*from, *from_pages), (*to, *to_pages)),
-            Event::Protect {
+            MappingEvent::Protect {
                 start,
                 pages,
                 rights,
@@ -83,26 +98,9 @@ impl Regions {
                 let protect = |region: &mut Region| region.rights = *rights;
                 self.spans.change(*start, end, protect);
             }
-            Event::Break { end } => self.set_break(*end),
-            Event::StackGrowth { start, pages } => self.grow_stack(*start, *pages),
-            Event::Exec { .. } => *self = Regions::default(),
-            Event::Start { .. }
-            | Event::ThreadStart { .. }
-            | Event::ThreadExit { .. }
-            | Event::ThreadSwitch { .. }
-            | Event::Fork { .. }
-            | Event::Wait { .. }
-            | Event::Mark { .. }
-            | Event::Exit { .. }
-            | Event::Killed { .. }
-            | Event::FileRead { .. }
-            | Event::FileWrite { .. }
-            | Event::FileCut { .. }
-            | Event::Windows { .. }
-            | Event::Visit
-            | Event::Size { .. } => return false,
+            MappingEvent::Break { end } => self.set_break(*end),
+            MappingEvent::StackGrowth { start, pages } => self.grow_stack(*start, *pages),
         }
-        true
     }
 
     /// The mapping that `page` belongs to.
@@ -175,14 +173,14 @@ mod tests {
     use super::*;
 
     fn map(start: u64, pages: u64, file: &str) -> Event {
-        Event::Map {
+        Event::Mapping(MappingEvent::Map {
             start,
             pages,
             rights: Rights::READ,
             is_shared: false,
             file: file.into(),
             offset: 0,
-        }
+        })
     }
 
     fn after(events: &[Event]) -> Vec<(u64, u64, String)> {
@@ -212,22 +210,22 @@ mod tests {
 
     #[test]
     fn unmapping_leaves_the_rest() {
-        let unmap = Event::Unmap {
+        let unmap = Event::Mapping(MappingEvent::Unmap {
             start: 12,
             pages: 3,
-        };
+        });
         let found = after(&[map(10, 10, "a"), unmap]);
         assert_eq!(found, spans(&[(10, 12, "a"), (15, 20, "a")]));
     }
 
     #[test]
     fn a_moved_mapping_keeps_its_name() {
-        let moved = Event::Remap {
+        let moved = Event::Mapping(MappingEvent::Remap {
             from: 10,
             from_pages: 10,
             to: 50,
             to_pages: 20,
-        };
+        });
         assert_eq!(after(&[map(10, 10, "a"), moved]), spans(&[(50, 70, "a")]));
     }
 
@@ -235,16 +233,19 @@ mod tests {
     fn heap_and_stack_grow() {
         let events = [
             map(10, 1, HEAP),
-            Event::Break { end: 20 },
+            Event::Mapping(MappingEvent::Break { end: 20 }),
             map(90, 10, STACK),
-            Event::StackGrowth {
+            Event::Mapping(MappingEvent::StackGrowth {
                 start: 88,
                 pages: 2,
-            },
+            }),
         ];
         let expected = [(10, 20, HEAP), (88, 90, STACK), (90, 100, STACK)];
         assert_eq!(after(&events), spans(&expected));
-        let shrunk = after(&[map(10, 10, HEAP), Event::Break { end: 12 }]);
+        let shrunk = after(&[
+            map(10, 10, HEAP),
+            Event::Mapping(MappingEvent::Break { end: 12 }),
+        ]);
         assert_eq!(shrunk, spans(&[(10, 12, HEAP)]));
     }
 
@@ -252,33 +253,40 @@ mod tests {
     fn found_m1_a_heap_begins_empty_and_grows_where_it_began() {
         let events = [
             map(10, 0, HEAP),
-            Event::Break { end: 20 },
+            Event::Mapping(MappingEvent::Break { end: 20 }),
             map(14, 2, "in the middle"),
-            Event::Break { end: 30 },
+            Event::Mapping(MappingEvent::Break { end: 30 }),
         ];
         let expected = [(10, 14, HEAP), (14, 16, "in the middle"), (16, 30, HEAP)];
         assert_eq!(after(&events), spans(&expected));
         let gone = [
             map(10, 0, HEAP),
-            Event::Break { end: 20 },
-            Event::Break { end: 10 },
+            Event::Mapping(MappingEvent::Break { end: 20 }),
+            Event::Mapping(MappingEvent::Break { end: 10 }),
         ];
         assert_eq!(after(&gone), []);
-        assert_eq!(after(&[Event::Break { end: 20 }]), []);
-        let exec = Event::Exec {
-            program: "b".into(),
-        };
         assert_eq!(
-            after(&[map(10, 0, HEAP), exec, Event::Break { end: 20 }]),
+            after(&[Event::Mapping(MappingEvent::Break { end: 20 })]),
+            []
+        );
+        let exec = Event::Life(LifeEvent::Exec {
+            program: "b".into(),
+        });
+        assert_eq!(
+            after(&[
+                map(10, 0, HEAP),
+                exec,
+                Event::Mapping(MappingEvent::Break { end: 20 })
+            ]),
             []
         );
     }
 
     #[test]
     fn another_program_begins_with_nothing() {
-        let exec = Event::Exec {
+        let exec = Event::Life(LifeEvent::Exec {
             program: "b".into(),
-        };
+        });
         assert_eq!(after(&[map(10, 10, "a"), exec]), []);
     }
 

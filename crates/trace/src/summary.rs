@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::container::{Ending, Reader};
 use crate::error::Error;
-use crate::model::{Block, Event, Header, Kinds, TimeUnit};
+use crate::event::{Event, FileEvent, LifeEvent};
+use crate::model::{Block, Header, Kinds, TimeUnit};
 use crate::page_set::PageSet;
 use crate::regions::Regions;
 
@@ -364,41 +365,38 @@ impl Account {
         self.has_regions |= is_change;
         let summary = &mut self.summary;
         match event {
-            Event::Start {
+            Event::Life(LifeEvent::Start {
                 pid,
                 parent,
                 program,
-            } => {
+            }) => {
                 summary.pid = Some(*pid);
                 summary.parent = (*parent != 0).then_some(*parent);
                 if !program.is_empty() {
                     summary.programs.push(program.clone());
                 }
             }
-            Event::Exec { program } => {
+            Event::Life(LifeEvent::Exec { program }) => {
                 summary.programs.push(program.clone());
                 self.threads = 1;
             }
-            Event::ThreadStart { .. } => {
+            Event::Life(LifeEvent::ThreadStart { .. }) => {
                 self.threads = self.threads.saturating_add(1);
                 summary.threads = summary.threads.max(self.threads);
             }
-            Event::ThreadExit { .. } => self.threads = self.threads.saturating_sub(1),
-            Event::Exit { status } => summary.end = Some(End::Status(*status)),
-            Event::Killed { signal } => summary.end = Some(End::Signal(*signal)),
-            Event::FileRead { bytes, .. } => summary.files.note_read(*bytes),
-            Event::FileWrite { bytes, .. } => summary.files.note_write(*bytes),
-            Event::Map { .. }
-            | Event::Unmap { .. }
-            | Event::Remap { .. }
-            | Event::Protect { .. }
-            | Event::Break { .. }
-            | Event::StackGrowth { .. }
-            | Event::ThreadSwitch { .. }
-            | Event::Fork { .. }
-            | Event::Wait { .. }
+            Event::Life(LifeEvent::ThreadExit { .. }) => {
+                self.threads = self.threads.saturating_sub(1)
+            }
+            Event::Life(LifeEvent::Exit { status }) => summary.end = Some(End::Status(*status)),
+            Event::Life(LifeEvent::Killed { signal }) => summary.end = Some(End::Signal(*signal)),
+            Event::File(FileEvent::Read { bytes, .. }) => summary.files.note_read(*bytes),
+            Event::File(FileEvent::Write { bytes, .. }) => summary.files.note_write(*bytes),
+            Event::Mapping(_)
+            | Event::Life(
+                LifeEvent::ThreadSwitch { .. } | LifeEvent::Fork { .. } | LifeEvent::Wait { .. },
+            )
             | Event::Mark { .. }
-            | Event::FileCut { .. }
+            | Event::File(FileEvent::Cut { .. })
             | Event::Visit
             | Event::Size { .. } => {}
             Event::Windows { ns } => summary.window_ns = summary.window_ns.max(Some(*ns)),
@@ -469,7 +467,7 @@ fn find_parent<'a>(
     regions_max: usize,
 ) -> Option<&'a Account> {
     let parent = block.events.iter().find_map(|placed| match placed.event {
-        Event::Start { parent, .. } if parent != 0 => Some(parent),
+        Event::Life(LifeEvent::Start { parent, .. }) if parent != 0 => Some(parent),
         _ => None,
     })?;
     let found = accounts
@@ -483,6 +481,7 @@ fn find_parent<'a>(
 mod tests {
     use super::*;
     use crate::container::Writer;
+    use crate::event::MappingEvent;
     use crate::import;
     use crate::model::{Placed, Rights};
     use crate::regions::ANONYMOUS;
@@ -493,23 +492,23 @@ mod tests {
     }
 
     fn map(start: u64, pages: u64, file: &str) -> Event {
-        Event::Map {
+        Event::Mapping(MappingEvent::Map {
             start,
             pages,
             rights: Rights::READ,
             is_shared: false,
             file: file.into(),
             offset: 0,
-        }
+        })
     }
 
     fn start(pid: u32, parent: u32) -> Event {
         let program = String::from("/bin/x");
-        Event::Start {
+        Event::Life(LifeEvent::Start {
             pid,
             parent,
             program,
-        }
+        })
     }
 
     fn summary(blocks: &[Block]) -> Summary {
@@ -527,25 +526,25 @@ mod tests {
         parent.push(20, Kinds::LOAD.with(Kinds::STORE), 1);
         parent.push(99, Kinds::default(), 1);
         parent.push(10, Kinds::STORE.with(Kinds::KERNEL), 1);
-        let unmap = Event::Unmap {
+        let unmap = Event::Mapping(MappingEvent::Unmap {
             start: 10,
             pages: 5,
-        };
+        });
         parent.events = vec![
             placed(0, start(100, 0)),
             placed(0, map(10, 5, "/bin/x")),
             placed(0, map(20, 5, "")),
-            placed(1, Event::ThreadStart { thread: 2 }),
+            placed(1, Event::Life(LifeEvent::ThreadStart { thread: 2 })),
             placed(
                 2,
                 Event::Mark {
                     name: "work".into(),
                 },
             ),
-            placed(2, Event::Fork { child: 101 }),
+            placed(2, Event::Life(LifeEvent::Fork { child: 101 })),
             placed(3, unmap),
             placed(3, map(10, 5, "/lib/y")),
-            placed(4, Event::Exit { status: 3 }),
+            placed(4, Event::Life(LifeEvent::Exit { status: 3 })),
         ];
         let mut child = Block {
             process: 1,
@@ -554,7 +553,7 @@ mod tests {
         child.push(20, Kinds::LOAD, 1);
         child.events = vec![
             placed(0, start(101, 100)),
-            placed(1, Event::Killed { signal: 9 }),
+            placed(1, Event::Life(LifeEvent::Killed { signal: 9 })),
         ];
         [parent, child]
     }

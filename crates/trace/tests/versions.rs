@@ -1,7 +1,7 @@
 //! A file of each version that was ever written must always open, and say the same.
 
 use tidemark_trace::{
-    Block, Blocks, Ending, Event, Granularity, Header, Reader, TimeUnit, Unpacker,
+    Block, Blocks, Ending, Event, FileEvent, Granularity, Header, Reader, TimeUnit, Unpacker,
 };
 
 /// Version 1: a block with every event and the largest numbers, and 40,000 records of `python3`.
@@ -28,12 +28,24 @@ fn fingerprint(blocks: &[Block]) -> u64 {
         for placed in &block.events {
             add(placed.after.into());
             add(placed.time);
-            format!("{:?}", placed.event)
+            written(&placed.event)
                 .bytes()
                 .for_each(|byte| add(byte.into()));
         }
     }
     hash
+}
+
+/// An event in the words in which the first fingerprints were taken: no part of it was in another.
+fn written(event: &Event) -> String {
+    let text = format!("{event:?}");
+    for (part, name) in [("Mapping(", ""), ("Life(", ""), ("File(", "File")] {
+        let inner = text.strip_prefix(part).and_then(|it| it.strip_suffix(')'));
+        if let Some(inner) = inner {
+            return format!("{name}{inner}");
+        }
+    }
+    text
 }
 
 /// All blocks of the file at `path`, which reading by number must give too.
@@ -79,7 +91,7 @@ fn version_2_opens() {
     assert_eq!(header.page_bytes, 4096);
     assert_eq!(counts(&blocks), (3, 43, 20));
     assert_eq!(fingerprint(&blocks), 11_728_778_771_393_685_868);
-    let cut = |event: &Event| matches!(event, Event::FileCut { bytes: 4097, .. });
+    let cut = |event: &Event| matches!(event, Event::File(FileEvent::Cut { bytes: 4097, .. }));
     assert!(blocks[0].events.iter().any(|placed| cut(&placed.event)));
 }
 

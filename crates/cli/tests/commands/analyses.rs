@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use tidemark_trace::{
-    Block, Event, Granularity, Header, Kinds, Placed, Rights, Speed, TimeUnit, Writer,
+    Block, Event, Granularity, Header, Kinds, LifeEvent, MappingEvent, Placed, Rights, Speed,
+    TimeUnit, Writer,
 };
 
 use crate::support::{Folder, stderr, text, tidemark};
@@ -33,14 +34,14 @@ fn written(folder: &Folder, pages: &[u64]) -> String {
     };
     let path = folder.path("trace.tide");
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
-    let heap = Event::Map {
+    let heap = Event::Mapping(MappingEvent::Map {
         start: 0,
         pages: 100,
         rights: Rights::READ,
         is_shared: false,
         file: "[heap]".into(),
         offset: 0,
-    };
+    });
     let mark = Event::Mark {
         name: "middle".into(),
     };
@@ -401,14 +402,14 @@ fn walks(folder: &Folder) -> String {
     let path = folder.path("walks.tide");
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
     for (number, part) in pages.chunks(Block::RECORDS_MAX).enumerate() {
-        let mapped = Event::Map {
+        let mapped = Event::Mapping(MappingEvent::Map {
             start,
             pages: 2_000,
             rights: Rights(Rights::READ.0 | Rights::WRITE.0),
             is_shared: false,
             file: String::new(),
             offset: 0,
-        };
+        });
         let time_start = (number * Block::RECORDS_MAX) as u64 * u64::from(GAP);
         let events = vec![Placed {
             after: 0,
@@ -573,25 +574,25 @@ fn family(folder: &Folder) -> String {
     };
     let path = folder.path("family.tide");
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
-    let library = Event::Map {
+    let library = Event::Mapping(MappingEvent::Map {
         start: 1000,
         pages: 50,
         rights: Rights::READ,
         is_shared: false,
         file: "/lib/x".into(),
         offset: 0,
-    };
+    });
     for process in 0..4 {
         let parent = if process == 0 { 0 } else { 100 };
         let program = match process {
             0 => "/bin/parent",
             _ => "/bin/child",
         };
-        let start = Event::Start {
+        let start = Event::Life(LifeEvent::Start {
             pid: 100 + process,
             parent,
             program: program.into(),
-        };
+        });
         let placed = |event| Placed {
             after: 0,
             time: 0,

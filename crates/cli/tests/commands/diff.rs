@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 use tidemark_results::record::{Ending, RunRecord};
-use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit, Writer};
+use tidemark_trace::{
+    Block, Event, Granularity, Header, Kinds, LifeEvent, MappingEvent, Placed, Rights, TimeUnit,
+    Writer,
+};
 
 use crate::support::{Folder, stderr, text, tidemark};
 
@@ -103,14 +106,14 @@ fn build(folder: &Folder, name: &str, leaves_tombstones: bool) -> String {
 }
 
 fn map(start: u64, pages: u64, file: &str) -> Event {
-    Event::Map {
+    Event::Mapping(MappingEvent::Map {
         start,
         pages,
         rights: Rights::READ,
         is_shared: false,
         file: file.into(),
         offset: 0,
-    }
+    })
 }
 
 /// Writes a trace of one process with a program and a heap; references are 10 units apart.
@@ -125,11 +128,11 @@ fn written(folder: &Folder, name: &str, program: &str, pages: &[u64], time: Time
     };
     let path = folder.path(&format!("{name}.tide"));
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
-    let start = Event::Start {
+    let start = Event::Life(LifeEvent::Start {
         pid: 7,
         parent: 0,
         program: program.into(),
-    };
+    });
     let events = [
         start,
         map(PROGRAM, 8, program),
@@ -321,11 +324,11 @@ fn several(folder: &Folder, name: &str, children: &[(&str, u64)]) -> String {
     let path = folder.path(&format!("{name}.tide"));
     let mut writer = Writer::new(std::fs::File::create(&path).unwrap(), &header).unwrap();
     let mut put = |process: u32, parent: u32, program: &str, pages: u64| {
-        let start = Event::Start {
+        let start = Event::Life(LifeEvent::Start {
             pid: 100 + process,
             parent,
             program: program.into(),
-        };
+        });
         let events = [start, map(HEAP, 1 << 16, "[heap]")].map(|event| Placed {
             after: 0,
             time: 0,

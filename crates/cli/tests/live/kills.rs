@@ -6,7 +6,7 @@ use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tidemark_trace::{Ending, Event, Kinds};
+use tidemark_trace::{Ending, Event, Kinds, LifeEvent};
 
 use crate::recording::Recording;
 use crate::running::{is_permitted, live};
@@ -58,15 +58,15 @@ fn nothing_is_lost_however_a_program_ends() {
     let program = compile(&folder, "ends", SOURCE, &[]);
     let trace = folder.path("trace.tide");
     for (how, end) in [
-        ("e", Event::Exit { status: 4 }),
-        ("u", Event::Exit { status: 4 }),
-        ("k", Event::Killed { signal: 9 }),
-        ("s", Event::Killed { signal: 11 }),
+        ("e", Event::Life(LifeEvent::Exit { status: 4 })),
+        ("u", Event::Life(LifeEvent::Exit { status: 4 })),
+        ("k", Event::Life(LifeEvent::Killed { signal: 9 })),
+        ("s", Event::Life(LifeEvent::Killed { signal: 11 })),
     ] {
         let output = finish(&mut live(&["-o", &trace, &program, how]));
         assert_eq!(stderr(&output), "", "{how}");
         match end {
-            Event::Killed { signal } => {
+            Event::Life(LifeEvent::Killed { signal }) => {
                 assert_eq!(output.status.signal(), Some(signal.cast_signed()));
             }
             _ => assert_eq!(output.status.code(), Some(4)),
@@ -118,7 +118,7 @@ fn a_signal_for_the_command_is_the_program_s() {
     assert!(
         recording
             .only()
-            .find(|event| *event == Event::Killed { signal: 15 })
+            .find(|event| *event == Event::Life(LifeEvent::Killed { signal: 15 }))
     );
 }
 

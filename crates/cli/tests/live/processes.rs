@@ -1,6 +1,6 @@
 //! Children, threads, programs executed.
 
-use tidemark_trace::{Event, Kinds};
+use tidemark_trace::{Event, Kinds, LifeEvent};
 
 use crate::recording::{Process, Recording};
 use crate::running::{is_permitted, live, printed_pages, recorded};
@@ -44,24 +44,34 @@ fn children_are_followed() {
     let text = String::from_utf8_lossy(&output.stdout);
     let pid = u32::from_str_radix(text.trim(), 16).unwrap();
     let parent = recording.started("/family");
-    assert!(parent.find(|event| *event == Event::Fork { child: pid }));
+    assert!(parent.find(|event| *event == Event::Life(LifeEvent::Fork { child: pid })));
     assert!(parent.pages(Kinds::STORE).len() >= 300);
-    assert_eq!(ending(parent), Some(Event::Exit { status: 0 }));
+    assert_eq!(
+        ending(parent),
+        Some(Event::Life(LifeEvent::Exit { status: 0 }))
+    );
     let child = of_pid(&recording, pid);
     assert!(child.pages(Kinds::STORE).len() >= 200);
-    assert!([None, Some(Event::Exit { status: 5 })].contains(&ending(child)));
+    assert!([None, Some(Event::Life(LifeEvent::Exit { status: 5 }))].contains(&ending(child)));
     let spawned = recording.processes.iter().find(|process| {
-        process.find(|it| matches!(it, Event::Exec { program } if !program.is_empty()))
+        process.find(
+            |it| matches!(it, Event::Life(LifeEvent::Exec { program }) if !program.is_empty()),
+        )
     });
     let spawned = spawned.expect("the shell has been executed");
-    assert!([None, Some(Event::Exit { status: 6 })].contains(&ending(spawned)));
+    assert!([None, Some(Event::Life(LifeEvent::Exit { status: 6 }))].contains(&ending(spawned)));
     let own = match parent.events[0].2 {
-        Event::Start { pid, parent: 0, .. } => pid,
+        Event::Life(LifeEvent::Start { pid, parent: 0, .. }) => pid,
         ref other => panic!("{other:?}"),
     };
     for process in &recording.processes[1..] {
-        let is_child =
-            |event: &Event| matches!(event, Event::Start { parent, .. } if *parent == own);
+        let is_child = |event: &Event| {
+            matches!(
+                event,
+                Event::Life(LifeEvent::Start { parent, .. })
+                    if *parent == own
+            )
+        };
         assert!(process.find(is_child), "{:?}", process.events);
     }
 }
@@ -81,7 +91,10 @@ fn the_program_s_status_and_output_are_the_command_s() {
         (&b"out\n"[..], &b"error\n"[..])
     );
     let recording = Recording::read(&trace);
-    assert_eq!(ending(recording.only()), Some(Event::Exit { status: 7 }));
+    assert_eq!(
+        ending(recording.only()),
+        Some(Event::Life(LifeEvent::Exit { status: 7 }))
+    );
 }
 
 /// Two threads that live for 300 ms beside the first, and touch 100 pages each for all of it.
@@ -120,7 +133,7 @@ fn threads_that_last_are_told() {
     let starts = process
         .events
         .iter()
-        .filter(|(.., event)| matches!(event, Event::ThreadStart { .. }));
+        .filter(|(.., event)| matches!(event, Event::Life(LifeEvent::ThreadStart { .. })));
     assert_eq!(starts.count(), 2, "{:?}", process.events);
     let start = printed_pages(&output)[0];
     assert_eq!(process.times_in(start..start + 200).len(), 200);
@@ -146,7 +159,12 @@ fn a_mark_names_a_phase() {
 }
 
 fn ending(process: &Process) -> Option<Event> {
-    let is_end = |event: &&Event| matches!(event, Event::Exit { .. } | Event::Killed { .. });
+    let is_end = |event: &&Event| {
+        matches!(
+            event,
+            Event::Life(LifeEvent::Exit { .. } | LifeEvent::Killed { .. })
+        )
+    };
     process
         .events
         .iter()
@@ -156,7 +174,13 @@ fn ending(process: &Process) -> Option<Event> {
 }
 
 fn of_pid(recording: &Recording, wanted: u32) -> &Process {
-    let is_it = |event: &Event| matches!(event, Event::Start { pid, .. } if *pid == wanted);
+    let is_it = |event: &Event| {
+        matches!(
+            event,
+            Event::Life(LifeEvent::Start { pid, .. })
+                if *pid == wanted
+        )
+    };
     recording
         .processes
         .iter()
@@ -205,16 +229,21 @@ fn found_l_processes_have_the_numbers_that_they_have_here() {
     assert_eq!(stderr(&output), "");
     let parent = recording.started("/apart");
     let own = match parent.events[0].2 {
-        Event::Start { pid, .. } => pid,
+        Event::Life(LifeEvent::Start { pid, .. }) => pid,
         ref other => panic!("{other:?}"),
     };
     let text = String::from_utf8_lossy(&output.stdout);
     for word in text.split_whitespace() {
         let pid = u32::from_str_radix(word, 16).unwrap();
-        assert!(parent.find(|event| *event == Event::Fork { child: pid }));
+        assert!(parent.find(|event| *event == Event::Life(LifeEvent::Fork { child: pid })));
         let child = of_pid(&recording, pid);
-        let is_child =
-            |event: &Event| matches!(event, Event::Start { parent, .. } if *parent == own);
+        let is_child = |event: &Event| {
+            matches!(
+                event,
+                Event::Life(LifeEvent::Start { parent, .. })
+                    if *parent == own
+            )
+        };
         assert!(child.find(is_child), "{:?}", child.events);
         assert!(child.pages(Kinds::STORE).len() >= 200);
     }

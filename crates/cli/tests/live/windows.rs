@@ -1,6 +1,6 @@
 //! Programs of known phases: known pages in each window.
 
-use tidemark_trace::{Event, Granularity, Kinds, TimeUnit};
+use tidemark_trace::{Event, Granularity, Kinds, LifeEvent, MappingEvent, TimeUnit};
 
 use crate::running::{is_permitted, printed_pages, recorded};
 use crate::support::Folder;
@@ -89,7 +89,7 @@ fn a_window_has_one_record_a_page() {
     let times = process.times_in(start..start + 500);
     assert_eq!(times.len(), 500);
     assert!(times.values().all(|times| times.len() == 1));
-    assert!(process.find(|it| matches!(it, Event::Exit { status: 0 })));
+    assert!(process.find(|it| matches!(it, Event::Life(LifeEvent::Exit { status: 0 }))));
 }
 
 #[test]
@@ -153,16 +153,20 @@ fn what_is_mapped_moved_and_unmapped_is_told() {
         .events
         .iter()
         .filter_map(|(_, _, event)| match event {
-            Event::Map { start, pages, .. } if (*start..start + pages).contains(&places[0]) => {
+            Event::Mapping(MappingEvent::Map { start, pages, .. })
+                if (*start..start + pages).contains(&places[0]) =>
+            {
                 Some(1)
             }
-            Event::Remap {
+            Event::Mapping(MappingEvent::Remap {
                 from,
                 to,
                 from_pages: 64,
                 to_pages: 64,
-            } if (*from, *to) == (places[0], places[1]) => Some(2),
-            Event::Unmap { start, pages: 64 } if *start == places[1] => Some(3),
+            }) if (*from, *to) == (places[0], places[1]) => Some(2),
+            Event::Mapping(MappingEvent::Unmap { start, pages: 64 }) if *start == places[1] => {
+                Some(3)
+            }
             _ => None,
         })
         .collect();
@@ -179,5 +183,7 @@ fn what_is_mapped_moved_and_unmapped_is_told() {
         "{order:?}"
     );
     assert_eq!(process.times_in(places[0]..places[0] + 64).len(), 64);
-    assert!(process.find(|it| matches!(it, Event::Map { file, .. } if file == "[heap]")));
+    assert!(process.find(
+        |it| matches!(it, Event::Mapping(MappingEvent::Map { file, .. }) if file == "[heap]")
+    ));
 }

@@ -1,6 +1,6 @@
 //! Files: what system calls read, write and cut.
 
-use tidemark_trace::Event;
+use tidemark_trace::{Event, FileEvent};
 
 use crate::recording::Recording;
 use crate::support::Folder;
@@ -73,7 +73,7 @@ const BYTES: &str = r#"
 /// The event's facts on a file in `folder`, by its name there.
 fn told(event: &Event, folder: &str) -> Option<(char, String, u64, u64)> {
     let (what, file, offset, bytes) = match (event, event.copied()) {
-        (Event::FileCut { file, bytes }, _) => ('c', file.as_str(), 0, *bytes),
+        (Event::File(FileEvent::Cut { file, bytes }), _) => ('c', file.as_str(), 0, *bytes),
         (_, Some(copied)) => {
             let what = if copied.is_write { 'w' } else { 'r' };
             (what, copied.file, copied.offset, copied.bytes)
@@ -126,7 +126,9 @@ fn reads_writes_and_cuts_are_recorded_to_the_byte() {
         found.retain(|(_, name, ..)| name != "calls");
         assert_eq!(found, expected, "{mode:?}");
         let strange = |event: &Event| match event {
-            Event::FileRead { file, .. } => file.starts_with("/proc") || file.contains("pipe"),
+            Event::File(FileEvent::Read { file, .. }) => {
+                file.starts_with("/proc") || file.contains("pipe")
+            }
             _ => false,
         };
         assert!(!recording.only().find(strange));

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use tidemark_trace::Event;
+use tidemark_trace::{Event, LifeEvent};
 
 use crate::recording::Recording;
 use crate::support::{Folder, stderr};
@@ -41,7 +41,7 @@ fn found_h7_a_program_with_instructions_that_valgrind_does_not_know_is_told() {
         let recording = Recording::read(&trace);
         let process = recording.only();
         assert!(
-            process.find(|event| *event == Event::Killed { signal: 4 }),
+            process.find(|event| *event == Event::Life(LifeEvent::Killed { signal: 4 })),
             "{how}"
         );
         let told = stderr(&output);

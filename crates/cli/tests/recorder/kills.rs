@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tidemark_trace::{Ending, Event, Kinds};
+use tidemark_trace::{Ending, Event, Kinds, LifeEvent};
 
 use crate::recording::Recording;
 use crate::support::{Folder, stderr};
@@ -48,7 +48,7 @@ fn a_program_that_kills_itself_loses_nothing() {
         assert_eq!(output.status.signal(), Some(9), "{output:?}");
         let recording = Recording::read(&trace);
         let process = recording.only();
-        assert!(process.find(|event| *event == Event::Killed { signal: 9 }));
+        assert!(process.find(|event| *event == Event::Life(LifeEvent::Killed { signal: 9 })));
         assert!(process.pages(Kinds::STORE).len() >= 300);
     }
 }
@@ -66,9 +66,11 @@ fn a_child_that_is_killed_is_recorded_up_to_then() {
     let recording = Recording::read(&trace);
     assert_eq!(recording.processes.len(), 2);
     let child = &recording.processes[1];
-    assert!(child.find(|event| *event == Event::Killed { signal: 9 }));
+    assert!(child.find(|event| *event == Event::Life(LifeEvent::Killed { signal: 9 })));
     assert!(child.pages(Kinds::STORE).len() >= 300);
-    assert!(recording.processes[0].find(|event| *event == Event::Exit { status: 9 }));
+    assert!(
+        recording.processes[0].find(|event| *event == Event::Life(LifeEvent::Exit { status: 9 }))
+    );
 }
 
 #[test]
@@ -91,7 +93,7 @@ fn a_recorder_that_is_killed_from_outside_has_told_all_until_then() {
     assert!(
         recording
             .only()
-            .find(|event| *event == Event::Killed { signal: 9 })
+            .find(|event| *event == Event::Life(LifeEvent::Killed { signal: 9 }))
     );
 }
 
@@ -142,7 +144,7 @@ fn signals_are_the_program_s() {
     assert!(
         recording
             .only()
-            .find(|event| *event == Event::Killed { signal: 15 })
+            .find(|event| *event == Event::Life(LifeEvent::Killed { signal: 15 }))
     );
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidemark_trace::regions::INNER;
-use tidemark_trace::{Event, Kinds, Rights};
+use tidemark_trace::{Event, Kinds, MappingEvent, Rights};
 
 use crate::recording::Process;
 use crate::support::Folder;
@@ -63,8 +63,10 @@ fn the_stack_grows_before_it_is_used() {
     let mut low = None;
     for (_, _, event) in &process.events {
         match event {
-            Event::Map { file, start, .. } if file == "[stack]" => low = Some(*start),
-            Event::StackGrowth { start, pages } => {
+            Event::Mapping(MappingEvent::Map { file, start, .. }) if file == "[stack]" => {
+                low = Some(*start)
+            }
+            Event::Mapping(MappingEvent::StackGrowth { start, pages }) => {
                 assert_eq!(Some(start + pages), low);
                 low = Some(*start);
             }
@@ -75,7 +77,7 @@ fn the_stack_grows_before_it_is_used() {
         .events
         .iter()
         .map(|(.., event)| match event {
-            Event::StackGrowth { pages, .. } => *pages,
+            Event::Mapping(MappingEvent::StackGrowth { pages, .. }) => *pages,
             _ => 0,
         })
         .sum();
@@ -103,7 +105,9 @@ fn found_h6_what_the_c_library_maps_for_itself_is_told_from_what_the_program_map
     let (_, recording) = recorded(&folder, recorder, &[&program]);
     let events = recording.only().events.iter();
     let maps = events.filter_map(|(.., event)| match event {
-        Event::Map { pages, file, .. } if *pages >= 700 => Some((*pages, file.as_str())),
+        Event::Mapping(MappingEvent::Map { pages, file, .. }) if *pages >= 700 => {
+            Some((*pages, file.as_str()))
+        }
         _ => None,
     });
     let maps: Vec<(u64, &str)> = maps.filter(|(_, file)| !file.starts_with('/')).collect();
@@ -222,30 +226,30 @@ fn told_pages(process: &Process) -> BTreeMap<u64, Mapping> {
     let mut pages: BTreeMap<u64, Mapping> = BTreeMap::new();
     for (_, _, event) in &process.events {
         match event {
-            Event::Map {
+            Event::Mapping(MappingEvent::Map {
                 start,
                 pages: count,
                 rights,
                 is_shared,
                 file,
                 offset,
-            } => {
+            }) => {
                 for index in 0..*count {
                     let offset = offset + 4096 * index;
                     let file = file.starts_with('/').then(|| (file.clone(), offset));
                     pages.insert(start + index, (*rights, *is_shared, file));
                 }
             }
-            Event::Unmap {
+            Event::Mapping(MappingEvent::Unmap {
                 start,
                 pages: count,
-            } => pages.retain(|page, _| !(*start..start + count).contains(page)),
-            Event::Remap {
+            }) => pages.retain(|page, _| !(*start..start + count).contains(page)),
+            Event::Mapping(MappingEvent::Remap {
                 from,
                 from_pages,
                 to,
                 to_pages,
-            } => {
+            }) => {
                 let moved: Vec<Mapping> = (*from..from + from_pages)
                     .filter_map(|page| pages.remove(&page))
                     .collect();
@@ -257,11 +261,11 @@ fn told_pages(process: &Process) -> BTreeMap<u64, Mapping> {
                     pages.insert(to + index, mapping);
                 }
             }
-            Event::Protect {
+            Event::Mapping(MappingEvent::Protect {
                 start,
                 pages: count,
                 rights,
-            } => {
+            }) => {
                 for page in *start..start + count {
                     pages.entry(page).and_modify(|mapping| mapping.0 = *rights);
                 }

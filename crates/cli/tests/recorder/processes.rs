@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use tidemark_trace::{Event, Granularity, Kinds, Speed};
+use tidemark_trace::{Event, Granularity, Kinds, LifeEvent, MappingEvent, Speed};
 
 use crate::recording::Recording;
 use crate::support::{Folder, TIDEMARK, stderr};
@@ -137,15 +137,15 @@ fn children_and_what_they_execute_are_recorded() {
     assert_eq!(stderr(&output), "");
     let recording = Recording::read(&trace);
     let shell = &recording.processes[0];
-    assert!(shell.find(|event| *event == Event::Exit { status: 7 }));
+    assert!(shell.find(|event| *event == Event::Life(LifeEvent::Exit { status: 7 })));
     let forks = shell
         .events
         .iter()
-        .filter(|(.., event)| matches!(event, Event::Fork { .. }));
+        .filter(|(.., event)| matches!(event, Event::Life(LifeEvent::Fork { .. })));
     let forked: Vec<u32> = recording.processes[1..]
         .iter()
         .map(|process| match process.events[0].2 {
-            Event::Start { pid, parent, .. } => {
+            Event::Life(LifeEvent::Start { pid, parent, .. }) => {
                 assert_ne!(parent, 0);
                 pid
             }
@@ -155,18 +155,24 @@ fn children_and_what_they_execute_are_recorded() {
     assert!(forks.count() >= 2);
     for name in ["/echo", "/true", "/false"] {
         let executed = recording.processes.iter().find(|process| {
-            process.find(|it| matches!(it, Event::Exec { program } if program.ends_with(name)))
+            process.find(|it| {
+                matches!(
+                    it,
+                    Event::Life(LifeEvent::Exec { program })
+                        if program.ends_with(name)
+                )
+            })
         });
         let executed = executed.unwrap_or_else(|| panic!("{name} among {forked:?}"));
         let status = u32::from(name == "/false");
         assert!(
-            executed.find(|event| *event == Event::Exit { status }),
+            executed.find(|event| *event == Event::Life(LifeEvent::Exit { status })),
             "{name}"
         );
         assert!(executed.time() > 50_000, "{name} has run");
     }
     // The shell waits for each, and its own records come before theirs and after.
-    assert!(shell.find(|event| matches!(event, Event::Wait { .. })));
+    assert!(shell.find(|event| matches!(event, Event::Life(LifeEvent::Wait { .. }))));
     assert_eq!(recording.turns.first(), Some(&0));
     assert_eq!(recording.turns.last(), Some(&0));
 }
@@ -193,7 +199,7 @@ fn each_yield_is_told_as_a_wait_of_no_time() {
     let (_, recording) = recorded(&folder, recorder, &[&program]);
     let events = recording.only().events.iter();
     let waits = events.filter_map(|(.., event)| match event {
-        Event::Wait { call, ns } if *call == SCHED_YIELD => Some(*ns),
+        Event::Life(LifeEvent::Wait { call, ns }) if *call == SCHED_YIELD => Some(*ns),
         _ => None,
     });
     assert_eq!(waits.collect::<Vec<u64>>(), [0; 7]);
@@ -226,7 +232,7 @@ fn a_forked_child_and_its_parent_have_their_own_times() {
         panic!("{} processes", recording.processes.len());
     };
     assert!(
-        child.find(|event| *event == Event::Exit { status: 3 }),
+        child.find(|event| *event == Event::Life(LifeEvent::Exit { status: 3 })),
         "_exit is told of"
     );
     assert!(child.time() < parent.time());
@@ -236,7 +242,13 @@ fn a_forked_child_and_its_parent_have_their_own_times() {
         (100..130).contains(&alone),
         "{alone} pages of the child's alone"
     );
-    let mapped = |event: &Event| matches!(event, Event::Map { file, .. } if file == "[stack]");
+    let mapped = |event: &Event| {
+        matches!(
+            event,
+            Event::Mapping(MappingEvent::Map { file, .. })
+                if file == "[stack]"
+        )
+    };
     assert!(child.find(mapped), "the child has the parent's mappings");
 }
 
@@ -271,9 +283,15 @@ fn threads_take_turns() {
             .filter(|(.., event)| is_it(event))
             .count()
     };
-    assert_eq!(count(|event| matches!(event, Event::ThreadStart { .. })), 3);
-    assert_eq!(count(|event| matches!(event, Event::ThreadExit { .. })), 4);
-    assert!(count(|event| matches!(event, Event::ThreadSwitch { .. })) >= 4);
+    assert_eq!(
+        count(|event| matches!(event, Event::Life(LifeEvent::ThreadStart { .. }))),
+        3
+    );
+    assert_eq!(
+        count(|event| matches!(event, Event::Life(LifeEvent::ThreadExit { .. }))),
+        4
+    );
+    assert!(count(|event| matches!(event, Event::Life(LifeEvent::ThreadSwitch { .. }))) >= 4);
     assert!(process.pages(Kinds::STORE).len() >= 300);
     // 60,000 rounds of at least three instructions; no instruction is counted twice.
     assert!(
@@ -324,7 +342,7 @@ fn what_a_call_has_done_is_told_of_the_thread_that_made_it() {
             .iter()
             .take_while(|(after, ..)| *after <= record);
         before.fold(0, |running, (.., event)| match event {
-            Event::ThreadSwitch { thread } => *thread,
+            Event::Life(LifeEvent::ThreadSwitch { thread }) => *thread,
             _ => running,
         })
     };
@@ -369,7 +387,7 @@ fn a_signal_that_is_caught_and_one_that_kills() {
         assert_eq!(output.status.signal(), Some(11), "{output:?}");
         let recording = Recording::read(&trace);
         let process = recording.only();
-        assert!(process.find(|event| *event == Event::Killed { signal: 11 }));
+        assert!(process.find(|event| *event == Event::Life(LifeEvent::Killed { signal: 11 })));
         let [("survived", after)] = process.marks()[..] else {
             panic!("{:?}", process.marks());
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use tidemark_trace::{Block, Ending, Event, Header, Kinds, Reader};
+use tidemark_trace::{Block, Ending, Event, Header, Kinds, LifeEvent, Reader};
 
 /// The longest time until a recording has written what it knows.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -87,9 +87,13 @@ impl Recording {
     /// The process whose program's path ends with `name`, at its start.
     pub fn started(&self, name: &str) -> &Process {
         let is_it = |process: &&Process| {
-            process.find(
-                |event| matches!(event, Event::Start { program, .. } if program.ends_with(name)),
-            )
+            process.find(|event| {
+                matches!(
+                    event,
+                    Event::Life(LifeEvent::Start { program, .. })
+                        if program.ends_with(name)
+                )
+            })
         };
         self.processes.iter().find(is_it).unwrap()
     }

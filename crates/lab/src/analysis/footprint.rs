@@ -16,7 +16,7 @@ use std::ops::Range;
 use tidemark_results::analysis::footprint::{Footprint, Interval, MappedRegion};
 use tidemark_trace::regions::{ANONYMOUS, HEAP, STACK};
 use tidemark_trace::spans::Spans;
-use tidemark_trace::{Block, Event, Header, TimeUnit};
+use tidemark_trace::{Block, Event, Header, LifeEvent, MappingEvent, TimeUnit};
 
 use super::map::places::{Place, Places};
 use super::references::{Choice, Clock, Columns, Loading};
@@ -160,16 +160,20 @@ impl Footprinter {
     fn happen(&mut self, process: u32, event: &Event) {
         self.places.happen(process, event);
         match *event {
-            Event::Map { start, pages, .. } | Event::StackGrowth { start, pages } => {
+            Event::Mapping(
+                MappingEvent::Map { start, pages, .. } | MappingEvent::StackGrowth { start, pages },
+            ) => {
                 self.note_mapped(process, start, pages);
             }
-            Event::Remap { to, to_pages, .. } => self.note_mapped(process, to, to_pages),
-            Event::Break { end } => self.note_heap(process, end),
-            Event::Start { .. } => {
+            Event::Mapping(MappingEvent::Remap { to, to_pages, .. }) => {
+                self.note_mapped(process, to, to_pages)
+            }
+            Event::Mapping(MappingEvent::Break { end }) => self.note_heap(process, end),
+            Event::Life(LifeEvent::Start { .. }) => {
                 self.alive.insert(process);
                 self.note_inherited(process);
             }
-            Event::Exit { .. } | Event::Killed { .. } => {
+            Event::Life(LifeEvent::Exit { .. } | LifeEvent::Killed { .. }) => {
                 self.alive.remove(&process);
                 self.counted = 0;
             }
@@ -304,15 +308,15 @@ mod tests {
 
     #[test]
     fn what_is_mapped_is_counted_at_the_end_of_each_interval() {
-        let unmap = Event::Unmap {
+        let unmap = Event::Mapping(MappingEvent::Unmap {
             start: 14,
             pages: 6,
-        };
+        });
         let events = vec![
             (0, map(10, 10, "")),
             (0, map(40, 5, "/lib/a")),
             (0, map(60, 1, HEAP)),
-            (2, Event::Break { end: 70 }),
+            (2, Event::Mapping(MappingEvent::Break { end: 70 })),
             (5, unmap),
         ];
         let found = footprint(&[block(0, &[10, 40, 61, 62, 10, 11, 40, 41], events)], 1, 2);
@@ -339,7 +343,11 @@ mod tests {
                 vec![(0, start(7, 0)), (0, map(10, 8, "/lib/a"))],
             ),
             block(1, &[10, 12], vec![(0, start(8, 7))]),
-            block(1, &[10], vec![(1, Event::Exit { status: 0 })]),
+            block(
+                1,
+                &[10],
+                vec![(1, Event::Life(LifeEvent::Exit { status: 0 }))],
+            ),
             block(0, &[10], vec![]),
         ];
         let found = footprint(&blocks, 2, 3);

@@ -178,7 +178,7 @@ impl Portioner {
 
 #[cfg(test)]
 mod tests {
-    use tidemark_trace::Event;
+    use tidemark_trace::{Event, LifeEvent};
 
     use super::super::reference_string::ReferenceString;
     use super::super::references::References;
@@ -238,7 +238,10 @@ mod tests {
             block(
                 1,
                 &walk(12, 100),
-                vec![(0, start(8, 7)), (90, Event::Exit { status: 0 })],
+                vec![
+                    (0, start(8, 7)),
+                    (90, Event::Life(LifeEvent::Exit { status: 0 })),
+                ],
             ),
             block(0, &walk(15, 100), vec![(50, map(15, 3, "/lib/x"))]),
         ];
@@ -279,9 +282,9 @@ mod tests {
                 &[50, 1],
                 vec![(
                     1,
-                    Event::Exec {
+                    Event::Life(LifeEvent::Exec {
                         program: "/bin/y".into(),
-                    },
+                    }),
                 )],
             ),
         ];

@@ -17,7 +17,10 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use tidemark_trace::{Block, Error, Event, Granularity, Header, Placed, Reader, TimeUnit};
+use tidemark_trace::{
+    Block, Error, Event, FileEvent, Granularity, Header, LifeEvent, MappingEvent, Placed, Reader,
+    TimeUnit,
+};
 
 use super::sharing::{FilePage, Sharing, Space, accesses};
 
@@ -377,7 +380,7 @@ impl Loading {
     fn happen(&mut self, event: &Event) {
         if event.ends_program() {
             let process = &mut self.processes[self.current];
-            if !matches!(event, Event::Exec { .. }) {
+            if !matches!(event, Event::Life(LifeEvent::Exec { .. })) {
                 process.pid = 0;
             }
             let gone = match &mut self.sharing {
@@ -390,7 +393,7 @@ impl Loading {
         let Some(sharing) = &mut self.sharing else {
             return;
         };
-        if let &Event::Start { pid, parent, .. } = event {
+        if let &Event::Life(LifeEvent::Start { pid, parent, .. }) = event {
             let is_parent = |process: &Process| process.pid == parent && parent != 0;
             let parent = self.processes.iter_mut().rev().find(|it| is_parent(it));
             let inherited = parent.map(|parent| sharing.fork(&mut parent.space));
@@ -424,11 +427,11 @@ impl Loading {
 fn is_of_memory(event: &Event) -> bool {
     matches!(
         event,
-        Event::Start { .. }
-            | Event::Map { .. }
-            | Event::Unmap { .. }
-            | Event::Remap { .. }
-            | Event::FileCut { .. }
+        Event::Life(LifeEvent::Start { .. })
+            | Event::Mapping(
+                MappingEvent::Map { .. } | MappingEvent::Unmap { .. } | MappingEvent::Remap { .. }
+            )
+            | Event::File(FileEvent::Cut { .. })
     )
 }
 
@@ -694,9 +697,9 @@ mod tests {
         with_exec.events.push(Placed {
             after: 2,
             time: 2,
-            event: Event::Exec {
+            event: Event::Life(LifeEvent::Exec {
                 program: "true".into(),
-            },
+            }),
         });
         let mut loading = Loading::new(&header(TimeUnit::Instructions), Choice::All);
         loading.take(&with_exec);
@@ -723,9 +726,9 @@ mod tests {
         let mut loading = Loading::new(&header(TimeUnit::Instructions), Choice::All);
         loading.take(&block(0, 0, &[1], &[1]));
         for process in 1..100 {
-            loading.take(&ending(process, Event::Exit { status: 0 }));
+            loading.take(&ending(process, Event::Life(LifeEvent::Exit { status: 0 })));
         }
-        loading.take(&ending(100, Event::Killed { signal: 9 }));
+        loading.take(&ending(100, Event::Life(LifeEvent::Killed { signal: 9 })));
         let references = loading.finish();
         assert_eq!((references.page_count, references.alive_max), (301, 4));
         let departures = references.departures.iter();

@@ -5,7 +5,7 @@
 //! is as likely as that two hashes of 64 bits are equal.
 
 use rayon::prelude::*;
-use tidemark_trace::{Block, Event};
+use tidemark_trace::{Block, Event, LifeEvent};
 
 use super::shards::{Estimate, Sample, Sampling, mix, summarize};
 
@@ -47,7 +47,7 @@ impl Sampler {
         self.names.clear();
         let mut from = 0;
         for placed in &block.events {
-            if let Event::Exec { .. } = placed.event {
+            if let Event::Life(LifeEvent::Exec { .. }) = placed.event {
                 self.name(&block.pages[from..placed.after as usize], process);
                 from = placed.after as usize;
                 self.salts[process] = mix(self.programs);
@@ -127,9 +127,9 @@ mod tests {
         with_exec.events.push(Placed {
             after: 2,
             time: 2,
-            event: Event::Exec {
+            event: Event::Life(LifeEvent::Exec {
                 program: "true".into(),
-            },
+            }),
         });
         let mut sampler = whole();
         sampler.take(&with_exec);

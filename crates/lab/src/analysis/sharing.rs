@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use tidemark_trace::spans::Spans;
-use tidemark_trace::{Event, Kinds};
+use tidemark_trace::{Event, FileEvent, Kinds, MappingEvent};
 
 use super::references::Numbers;
 
@@ -185,14 +185,14 @@ impl Sharing {
     /// Takes in what happened to a process's memory.
     pub(crate) fn happen(&mut self, space: &mut Space, event: &Event) {
         match event {
-            Event::Map {
+            Event::Mapping(MappingEvent::Map {
                 start,
                 pages,
                 is_shared,
                 file,
                 offset,
                 ..
-            } => {
+            }) => {
                 let range = *start..start.saturating_add(*pages);
                 match self.object_of(file, *is_shared) {
                     Some((object, is_anonymous)) => {
@@ -207,15 +207,15 @@ impl Sharing {
                     None => unmap(space, range),
                 }
             }
-            Event::Unmap { start, pages } => {
+            Event::Mapping(MappingEvent::Unmap { start, pages }) => {
                 unmap(space, *start..start.saturating_add(*pages));
             }
-            Event::Remap {
+            Event::Mapping(MappingEvent::Remap {
                 from,
                 from_pages,
                 to,
                 to_pages,
-            } => {
+            }) => {
                 let moved = space.origins.find(*from).map(|(_, origin)| *origin);
                 unmap(space, *from..from.saturating_add(*from_pages));
                 let range = *to..to.saturating_add(*to_pages);
@@ -225,7 +225,7 @@ impl Sharing {
                     map(space, range, Origin { base, ..origin });
                 }
             }
-            Event::FileCut { file, bytes: 0 } => {
+            Event::File(FileEvent::Cut { file, bytes: 0 }) => {
                 // What is mapped from now on is another file, or what has been written anew.
                 self.files.remove(file);
             }

@@ -1,6 +1,8 @@
 //! Small traces for tests.
 
-use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit};
+use tidemark_trace::{
+    Block, Event, Granularity, Header, Kinds, LifeEvent, MappingEvent, Placed, Rights, TimeUnit,
+};
 
 /// The header of an exact trace, whose time counts references.
 pub(super) fn header() -> Header {
@@ -16,23 +18,23 @@ pub(super) fn header() -> Header {
 
 /// Process `pid` begins with a program of its own.
 pub(super) fn start(pid: u32, parent: u32) -> Event {
-    Event::Start {
+    Event::Life(LifeEvent::Start {
         pid,
         parent,
         program: "/bin/x".into(),
-    }
+    })
 }
 
 /// Pages of a file, or of no file, are mapped.
 pub(super) fn map(start: u64, pages: u64, file: &str) -> Event {
-    Event::Map {
+    Event::Mapping(MappingEvent::Map {
         start,
         pages,
         rights: Rights::READ,
         is_shared: false,
         file: file.into(),
         offset: 0,
-    }
+    })
 }
 
 /// Loads of these pages, one a unit of time, with events behind given numbers of them.

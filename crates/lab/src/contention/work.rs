@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemark_trace::regions::Regions;
-use tidemark_trace::{Event, TimeUnit};
+use tidemark_trace::{Event, LifeEvent, MappingEvent, TimeUnit};
 
 use crate::world::script::{Course, Record, is_file};
 use crate::world::{Costs, Script};
@@ -219,10 +219,14 @@ impl Reading {
 
     fn take(&mut self, event: &Event, held: &mut Held, deeds: &mut Deeds) {
         match event {
-            Event::Unmap { start, pages } => held.cut(*start, start + pages, deeds),
-            Event::Map { start, pages, .. } => held.cut(*start, start + pages, deeds),
-            Event::Exec { .. } => held.cut(0, u64::MAX, deeds),
-            Event::Fork { child } => {
+            Event::Mapping(MappingEvent::Unmap { start, pages }) => {
+                held.cut(*start, start + pages, deeds)
+            }
+            Event::Mapping(MappingEvent::Map { start, pages, .. }) => {
+                held.cut(*start, start + pages, deeds)
+            }
+            Event::Life(LifeEvent::Exec { .. }) => held.cut(0, u64::MAX, deeds),
+            Event::Life(LifeEvent::Fork { child }) => {
                 let mut lent = held.lent.clone();
                 lent.extend(held.own.iter().copied());
                 let child_held = Held {
@@ -232,12 +236,12 @@ impl Reading {
                 };
                 self.inherited.insert(*child, child_held);
             }
-            Event::Remap {
+            Event::Mapping(MappingEvent::Remap {
                 from,
                 from_pages,
                 to,
                 to_pages,
-            } => held.shift((*from, *from_pages), (*to, *to_pages), deeds),
+            }) => held.shift((*from, *from_pages), (*to, *to_pages), deeds),
             _ => {}
         }
         held.regions.apply(event);
@@ -325,14 +329,14 @@ mod tests {
     use tidemark_trace::{Block, Granularity, Header, Placed};
 
     fn map(start: u64, pages: u64, file: &str) -> Event {
-        Event::Map {
+        Event::Mapping(MappingEvent::Map {
             start,
             pages,
             rights: Rights::ALL,
             is_shared: false,
             file: file.into(),
             offset: 0,
-        }
+        })
     }
 
     fn block(process: u32, pages: &[(u64, Kinds)], events: Vec<(u32, Event)>) -> Block {
@@ -368,11 +372,11 @@ mod tests {
     }
 
     fn start(pid: u32, parent: u32) -> Event {
-        Event::Start {
+        Event::Life(LifeEvent::Start {
             pid,
             parent,
             program: String::new(),
-        }
+        })
     }
 
     #[test]
@@ -427,7 +431,7 @@ mod tests {
         let parent = vec![
             (0, start(1, 0)),
             (0, map(10, 4, "")),
-            (1, Event::Fork { child: 2 }),
+            (1, Event::Life(LifeEvent::Fork { child: 2 })),
         ];
         let child = vec![(0, start(2, 1))];
         let uses = [(10, Kinds::LOAD), (10, Kinds::STORE), (11, Kinds::STORE)];

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tidemark_results::analysis::{Chosen, ChosenProcess};
-use tidemark_trace::{Block, Blocks, Error, Event, Unpacker};
+use tidemark_trace::{Block, Blocks, Error, Event, LifeEvent, Unpacker};
 
 use super::opened::Opened;
 
@@ -94,11 +94,11 @@ fn collect_known(blocks: &Blocks) -> Result<Vec<Known>, Error> {
         blocks.read(place, &mut unpacker, &mut block)?;
         for placed in &block.events {
             match &placed.event {
-                Event::Start { pid, program, .. } => {
+                Event::Life(LifeEvent::Start { pid, program, .. }) => {
                     known.pid = Some(*pid);
                     known.programs.push(program.clone());
                 }
-                Event::Exec { program } => known.programs.push(program.clone()),
+                Event::Life(LifeEvent::Exec { program }) => known.programs.push(program.clone()),
                 _ => {}
             }
         }

@@ -3,9 +3,9 @@
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::memory::address_space::Advice;
 use tidemark_core::seams::machine::Rights;
-use tidemark_trace::Event;
 use tidemark_trace::private::HEAP_PIECE;
 use tidemark_trace::regions::{HEAP, INNER};
+use tidemark_trace::{Event, FileEvent, LifeEvent, MappingEvent};
 
 use super::copies::Copying;
 use super::engine::{Alarm, World};
@@ -64,15 +64,17 @@ impl World<'_> {
         let (_, event) = &thread.course.events[place];
         let is_awaited = self.processes[process].order.note(place, event);
         match event {
-            Event::Fork { child } => self.fork(number, process, *child),
-            Event::FileRead { .. } | Event::FileWrite { .. } => {
+            Event::Life(LifeEvent::Fork { child }) => self.fork(number, process, *child),
+            Event::File(FileEvent::Read { .. } | FileEvent::Write { .. }) => {
                 let copied = event.copied().expect("it has bytes");
                 self.begin_copy(running, Copying::new(copied));
             }
-            Event::FileCut { file, bytes } => self.cut_file(running, file, *bytes),
-            Event::Wait { call, ns } => self.wait(number, running, *call, *ns),
-            Event::Exit { .. } | Event::Killed { .. } => return self.end_running(number, running),
-            Event::Exec { program } => {
+            Event::File(FileEvent::Cut { file, bytes }) => self.cut_file(running, file, *bytes),
+            Event::Life(LifeEvent::Wait { call, ns }) => self.wait(number, running, *call, *ns),
+            Event::Life(LifeEvent::Exit { .. } | LifeEvent::Killed { .. }) => {
+                return self.end_running(number, running);
+            }
+            Event::Life(LifeEvent::Exec { program }) => {
                 let found = &mut self.processes[process];
                 found.outcome.program.clone_from(program);
                 found.heap = None;
@@ -87,11 +89,15 @@ impl World<'_> {
                     self.begin_anew(process);
                 }
             }
-            _ => {
+            Event::Mapping(event) => {
                 let space = self.processes[process].space;
                 let space = space.expect("a running process has a space");
+                self.processes[process].finding.note_change();
                 self.change_mappings(process, space, event);
             }
+            // A thread has a stack of its own.
+            Event::Life(_) => self.processes[process].finding.note_change(),
+            Event::Mark { .. } | Event::Windows { .. } | Event::Visit | Event::Size { .. } => {}
         }
         let cost_ns = self.take_kernel_ns() + self.drain(now);
         self.charge(number, cost_ns);
@@ -266,18 +272,17 @@ impl World<'_> {
         }
     }
 
-    fn change_mappings(&mut self, process: usize, space: SpaceId, event: &Event) {
-        self.processes[process].finding.note_change();
+    fn change_mappings(&mut self, process: usize, space: SpaceId, event: &MappingEvent) {
         match event {
-            Event::Map { .. } => self.map(process, space, event),
-            Event::Unmap { start, pages } => self.unmap(space, *start, *pages),
-            Event::Remap {
+            MappingEvent::Map { .. } => self.map(process, space, event),
+            MappingEvent::Unmap { start, pages } => self.unmap(space, *start, *pages),
+            MappingEvent::Remap {
                 from,
                 from_pages,
                 to,
                 to_pages,
             } => self.remap(process, space, (*from, *from_pages), (*to, *to_pages)),
-            Event::Protect {
+            MappingEvent::Protect {
                 start,
                 pages,
                 rights,
@@ -287,29 +292,13 @@ impl World<'_> {
                     .vm
                     .protect(&mut self.memory.tables, space, at, *pages, rights);
             }
-            Event::Break { end } => self.set_break(process, space, *end),
-            Event::StackGrowth { start, pages } => self.map_anonymous(space, *start, *pages),
-            Event::Start { .. }
-            | Event::ThreadStart { .. }
-            | Event::ThreadExit { .. }
-            | Event::ThreadSwitch { .. }
-            | Event::Fork { .. }
-            | Event::Exec { .. }
-            | Event::Wait { .. }
-            | Event::Mark { .. }
-            | Event::Exit { .. }
-            | Event::Killed { .. }
-            | Event::FileRead { .. }
-            | Event::FileWrite { .. }
-            | Event::FileCut { .. }
-            | Event::Windows { .. }
-            | Event::Visit
-            | Event::Size { .. } => {}
+            MappingEvent::Break { end } => self.set_break(process, space, *end),
+            MappingEvent::StackGrowth { start, pages } => self.map_anonymous(space, *start, *pages),
         }
     }
 
-    fn map(&mut self, process: usize, space: SpaceId, event: &Event) {
-        let Event::Map {
+    fn map(&mut self, process: usize, space: SpaceId, event: &MappingEvent) {
+        let MappingEvent::Map {
             start,
             pages,
             rights,
@@ -453,7 +442,8 @@ pub(super) fn collect<'a>(
         let script = &*program.script;
         let first = processes.len();
         let forks = |parent: &super::script::Course, child: u32| {
-            let is_fork = |(_, event): &(u64, Event)| *event == Event::Fork { child };
+            let is_fork =
+                |(_, event): &(u64, Event)| *event == Event::Life(LifeEvent::Fork { child });
             parent.events.iter().any(is_fork)
         };
         for course in &script.courses {

@@ -13,7 +13,7 @@
 //! 1. All turns before `oldest` are over, and it is not.
 //! 2. All turns from `oldest` to before `alone` run beside others.
 
-use tidemark_trace::Event;
+use tidemark_trace::{Event, LifeEvent};
 
 use super::script::{Course, Turn};
 
@@ -70,7 +70,7 @@ impl<'a> Order<'a> {
     /// Notes that an event has happened. Returns true if a thread may have waited for it.
     pub(super) fn note(&mut self, number: usize, event: &Event) -> bool {
         self.has_happened[number] = true;
-        matches!(event, Event::ThreadStart { .. })
+        matches!(event, Event::Life(LifeEvent::ThreadStart { .. }))
     }
 
     /// Ends a turn.
@@ -98,26 +98,23 @@ impl<'a> Order<'a> {
 /// Returns true if an event is the whole process's, so that it happens beside nothing else.
 pub(super) fn is_of_process(event: &Event) -> bool {
     match event {
-        Event::Fork { .. }
-        | Event::Exec { .. }
-        | Event::Wait { .. }
-        | Event::Exit { .. }
-        | Event::Killed { .. } => true,
-        Event::Start { .. }
-        | Event::ThreadStart { .. }
-        | Event::ThreadExit { .. }
-        | Event::ThreadSwitch { .. }
+        Event::Life(
+            LifeEvent::Fork { .. }
+            | LifeEvent::Exec { .. }
+            | LifeEvent::Wait { .. }
+            | LifeEvent::Exit { .. }
+            | LifeEvent::Killed { .. },
+        ) => true,
+        Event::Life(
+            LifeEvent::Start { .. }
+            | LifeEvent::ThreadStart { .. }
+            | LifeEvent::ThreadExit { .. }
+            | LifeEvent::ThreadSwitch { .. },
+        )
         | Event::Mark { .. }
         | Event::Windows { .. }
-        | Event::Map { .. }
-        | Event::Unmap { .. }
-        | Event::Remap { .. }
-        | Event::Protect { .. }
-        | Event::Break { .. }
-        | Event::StackGrowth { .. }
-        | Event::FileRead { .. }
-        | Event::FileWrite { .. }
-        | Event::FileCut { .. }
+        | Event::Mapping(_)
+        | Event::File(_)
         | Event::Visit
         | Event::Size { .. } => false,
     }

@@ -16,7 +16,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use tidemark_trace::{Block, Copied, Error, Event, Granularity, Header, Kinds, Reader, TimeUnit};
+use tidemark_trace::{
+    Block, Copied, Error, Event, FileEvent, Granularity, Header, Kinds, LifeEvent, MappingEvent,
+    Reader, TimeUnit,
+};
 
 use super::files::FILE_PAGES;
 use super::order::is_of_process;
@@ -219,7 +222,7 @@ impl Course {
             self.end_turn(after as usize);
         }
         let number = self.events.len();
-        if let Event::ThreadStart { thread } = event {
+        if let Event::Life(LifeEvent::ThreadStart { thread }) = event {
             self.threads.starts.insert(*thread, number);
         }
         self.events.push((after, event.clone()));
@@ -497,32 +500,17 @@ impl Writing {
     fn note(&mut self, process: u32, after: u64, event: &Event) {
         let course = self.course(process);
         match event {
-            Event::Start {
+            Event::Life(LifeEvent::Start {
                 pid,
                 parent,
                 program,
-            } => {
+            }) => {
                 (course.pid, course.parent) = (*pid, *parent);
                 course.program.clone_from(program);
             }
-            Event::ThreadSwitch { thread } => course.switch(*thread, after),
+            Event::Life(LifeEvent::ThreadSwitch { thread }) => course.switch(*thread, after),
             Event::Mark { .. } | Event::Windows { .. } | Event::Visit | Event::Size { .. } => {}
-            Event::ThreadStart { .. }
-            | Event::ThreadExit { .. }
-            | Event::Map { .. }
-            | Event::Unmap { .. }
-            | Event::Remap { .. }
-            | Event::Protect { .. }
-            | Event::Break { .. }
-            | Event::StackGrowth { .. }
-            | Event::Fork { .. }
-            | Event::Exec { .. }
-            | Event::Wait { .. }
-            | Event::Exit { .. }
-            | Event::Killed { .. }
-            | Event::FileRead { .. }
-            | Event::FileWrite { .. }
-            | Event::FileCut { .. } => course.happen(event, after),
+            Event::Life(_) | Event::Mapping(_) | Event::File(_) => course.happen(event, after),
         }
         self.measure(event);
     }
@@ -530,19 +518,19 @@ impl Writing {
     /// Learns of files from an event, and how long each is at least.
     fn measure(&mut self, event: &Event) {
         let (file, pages) = match event {
-            Event::Map {
+            Event::Mapping(MappingEvent::Map {
                 pages,
                 file,
                 offset,
                 ..
-            } => {
+            }) => {
                 self.has_maps = true;
                 (
                     file.as_str(),
                     (offset / self.page_bytes).saturating_add(*pages),
                 )
             }
-            Event::FileCut { file, .. } => (file.as_str(), 0),
+            Event::File(FileEvent::Cut { file, .. }) => (file.as_str(), 0),
             _ => match event.copied() {
                 Some(copied) => (copied.file, self.measure_copied(copied)),
                 None => return,

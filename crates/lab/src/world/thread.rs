@@ -4,7 +4,7 @@
 //! thread goes its own way, on whichever processor is free: what it does keeps its order, and
 //! [`order`](super::order) says what of it has to wait for others.
 
-use tidemark_trace::Event;
+use tidemark_trace::{Event, MappingEvent};
 
 use super::copies::Copying;
 use super::order::Order;
@@ -107,7 +107,8 @@ impl<'a> Thread<'a> {
     /// Passes over what a recorder says a forked process has mapped from the start: it has it from
     /// its parent, contents and all.
     pub(super) fn skip_inherited(&mut self) {
-        let is_told = |event: &(u64, Event)| matches!(event, (0, Event::Map { .. }));
+        let is_told =
+            |event: &(u64, Event)| matches!(event, (0, Event::Mapping(MappingEvent::Map { .. })));
         let rest = &self.course.events[self.next_event..self.event_end];
         self.next_event += rest.iter().take_while(|event| is_told(event)).count();
     }

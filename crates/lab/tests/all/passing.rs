@@ -8,7 +8,9 @@ use tidemark_lab::study::{
     Assumed, CurveOrder, Named, Opened, Passing, Sizes, Study, Wanted, WorkingSets,
 };
 use tidemark_model::traces::SplitMix64;
-use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Reader, TimeUnit, Writer};
+use tidemark_trace::{
+    Block, Event, Granularity, Header, Kinds, LifeEvent, Placed, Reader, TimeUnit, Writer,
+};
 
 /// A file that goes away.
 struct Scratch(PathBuf);
@@ -64,12 +66,12 @@ fn written(seed: u64, granularity: Granularity, time: TimeUnit) -> Scratch {
         }
         let after = block.pages.len() as u32;
         let event = match round {
-            13 => Event::Exec {
+            13 => Event::Life(LifeEvent::Exec {
                 program: "other".into(),
-            },
+            }),
             // Two behind the last reference of all, and one long before.
-            20 => Event::Exit { status: 0 },
-            28 | 29 => Event::Killed { signal: 9 },
+            20 => Event::Life(LifeEvent::Exit { status: 0 }),
+            28 | 29 => Event::Life(LifeEvent::Killed { signal: 9 }),
             _ => Event::Mark {
                 name: "there".into(),
             },

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use tidemark_log::{HEADER_BYTES, Head, MAGIC, PUBLISHED_AT, kind};
 use tidemark_recording::spool::BELL;
 use tidemark_recording::{Collector, Settings, Sink, Spool, now_ns};
-use tidemark_trace::{Block, Event};
+use tidemark_trace::{Block, Event, LifeEvent};
 
 /// A stamp that has not come when the test is over.
 const LATER_NS: u64 = 3_600_000_000_000;
@@ -160,9 +160,9 @@ fn found_false_a_process_that_executes_is_not_taken_for_one_that_is_gone() {
         matches!(
             of(0)[..],
             [
-                Event::Start { .. },
-                Event::Exec { .. },
-                Event::Exit { status: 7 }
+                Event::Life(LifeEvent::Start { .. }),
+                Event::Life(LifeEvent::Exec { .. }),
+                Event::Life(LifeEvent::Exit { status: 7 })
             ]
         ),
         "{events:?}"
@@ -170,7 +170,10 @@ fn found_false_a_process_that_executes_is_not_taken_for_one_that_is_gone() {
     assert!(
         matches!(
             of(1)[..],
-            [Event::Start { .. }, Event::Killed { signal: 9 }]
+            [
+                Event::Life(LifeEvent::Start { .. }),
+                Event::Life(LifeEvent::Killed { signal: 9 })
+            ]
         ),
         "{events:?}"
     );
@@ -197,6 +200,6 @@ fn a_mark_that_comes_late_stands_before_what_was_published_after_it() {
         .position(|it| matches!(it, Event::Mark { .. }));
     let thread = events
         .iter()
-        .position(|it| matches!(it, Event::ThreadStart { .. }));
+        .position(|it| matches!(it, Event::Life(LifeEvent::ThreadStart { .. })));
     assert!(mark.is_some() && mark < thread, "{events:?}");
 }

@@ -1,6 +1,7 @@
 //! Events as bytes: a tag, how far from the event before in records and in time, and the fields.
 
-use crate::model::{Block, Event, Placed, Rights};
+use crate::event::{Event, FileEvent, LifeEvent, MappingEvent};
+use crate::model::{Block, Placed, Rights};
 
 use super::varint;
 
@@ -70,25 +71,31 @@ pub fn take(
 
 fn tag(event: &Event) -> u8 {
     match event {
-        Event::Start { .. } => START,
-        Event::Map { .. } => MAP,
-        Event::Unmap { .. } => UNMAP,
-        Event::Remap { .. } => REMAP,
-        Event::Protect { .. } => PROTECT,
-        Event::Break { .. } => BREAK,
-        Event::StackGrowth { .. } => STACK_GROWTH,
-        Event::ThreadStart { .. } => THREAD_START,
-        Event::ThreadExit { .. } => THREAD_EXIT,
-        Event::ThreadSwitch { .. } => THREAD_SWITCH,
-        Event::Fork { .. } => FORK,
-        Event::Exec { .. } => EXEC,
-        Event::Wait { .. } => WAIT,
+        Event::Mapping(event) => match event {
+            MappingEvent::Map { .. } => MAP,
+            MappingEvent::Unmap { .. } => UNMAP,
+            MappingEvent::Remap { .. } => REMAP,
+            MappingEvent::Protect { .. } => PROTECT,
+            MappingEvent::Break { .. } => BREAK,
+            MappingEvent::StackGrowth { .. } => STACK_GROWTH,
+        },
+        Event::Life(event) => match event {
+            LifeEvent::Start { .. } => START,
+            LifeEvent::ThreadStart { .. } => THREAD_START,
+            LifeEvent::ThreadExit { .. } => THREAD_EXIT,
+            LifeEvent::ThreadSwitch { .. } => THREAD_SWITCH,
+            LifeEvent::Fork { .. } => FORK,
+            LifeEvent::Exec { .. } => EXEC,
+            LifeEvent::Wait { .. } => WAIT,
+            LifeEvent::Exit { .. } => EXIT,
+            LifeEvent::Killed { .. } => KILLED,
+        },
+        Event::File(event) => match event {
+            FileEvent::Read { .. } => FILE_READ,
+            FileEvent::Write { .. } => FILE_WRITE,
+            FileEvent::Cut { .. } => FILE_CUT,
+        },
         Event::Mark { .. } => MARK,
-        Event::Exit { .. } => EXIT,
-        Event::Killed { .. } => KILLED,
-        Event::FileRead { .. } => FILE_READ,
-        Event::FileWrite { .. } => FILE_WRITE,
-        Event::FileCut { .. } => FILE_CUT,
         Event::Windows { .. } => WINDOWS,
         Event::Visit => VISIT,
         Event::Size { .. } => SIZE,
@@ -96,132 +103,106 @@ fn tag(event: &Event) -> u8 {
 }
 
 fn put_fields(out: &mut Vec<u8>, event: &Event) {
-    let mut put = |numbers: &[u64]| numbers.iter().for_each(|&number| varint::put(out, number));
     match event {
-        Event::Start {
-            pid,
-            parent,
-            program,
-        } => {
-            put(&[u64::from(*pid), u64::from(*parent)]);
-            put_text(out, program);
-        }
-        Event::Map {
+        Event::Mapping(event) => put_mapping(out, event),
+        Event::Life(event) => put_life(out, event),
+        Event::File(event) => put_file(out, event),
+        Event::Mark { name } => put_text(out, name),
+        Event::Windows { ns } => put_numbers(out, &[*ns]),
+        Event::Visit => {}
+        Event::Size { page, bytes } => put_numbers(out, &[*page, *bytes]),
+    }
+}
+
+fn put_mapping(out: &mut Vec<u8>, event: &MappingEvent) {
+    match *event {
+        MappingEvent::Map {
             start,
             pages,
             rights,
             is_shared,
-            file,
+            ref file,
             offset,
         } => {
-            let shared = if *is_shared { SHARED } else { 0 };
-            put(&[*start, *pages, u64::from(rights.0) | shared, *offset]);
+            let shared = if is_shared { SHARED } else { 0 };
+            put_numbers(out, &[start, pages, u64::from(rights.0) | shared, offset]);
             put_text(out, file);
         }
-        Event::Unmap { start, pages } | Event::StackGrowth { start, pages } => {
-            put(&[*start, *pages]);
+        MappingEvent::Unmap { start, pages } | MappingEvent::StackGrowth { start, pages } => {
+            put_numbers(out, &[start, pages]);
         }
-        Event::Remap {
+        MappingEvent::Remap {
             from,
             from_pages,
             to,
             to_pages,
-        } => put(&[*from, *from_pages, *to, *to_pages]),
-        Event::Protect {
+        } => put_numbers(out, &[from, from_pages, to, to_pages]),
+        MappingEvent::Protect {
             start,
             pages,
             rights,
-        } => put(&[*start, *pages, u64::from(rights.0)]),
-        Event::Break { end: number } | Event::Windows { ns: number } => put(&[*number]),
-        Event::ThreadStart { thread }
-        | Event::ThreadExit { thread }
-        | Event::ThreadSwitch { thread } => put(&[u64::from(*thread)]),
-        Event::Visit => {}
-        Event::Size { page, bytes } => put(&[*page, *bytes]),
-        Event::Fork { child } => put(&[u64::from(*child)]),
-        Event::Wait { call, ns } => put(&[u64::from(*call), *ns]),
-        Event::Exit { status } => put(&[u64::from(*status)]),
-        Event::Killed { signal } => put(&[u64::from(*signal)]),
-        Event::Exec { program: text } | Event::Mark { name: text } => put_text(out, text),
-        Event::FileRead {
+        } => put_numbers(out, &[start, pages, u64::from(rights.0)]),
+        MappingEvent::Break { end } => put_numbers(out, &[end]),
+    }
+}
+
+fn put_life(out: &mut Vec<u8>, event: &LifeEvent) {
+    match event {
+        LifeEvent::Start {
+            pid,
+            parent,
+            program,
+        } => {
+            put_numbers(out, &[u64::from(*pid), u64::from(*parent)]);
+            put_text(out, program);
+        }
+        LifeEvent::ThreadStart { thread: number }
+        | LifeEvent::ThreadExit { thread: number }
+        | LifeEvent::ThreadSwitch { thread: number }
+        | LifeEvent::Fork { child: number }
+        | LifeEvent::Exit { status: number }
+        | LifeEvent::Killed { signal: number } => put_numbers(out, &[u64::from(*number)]),
+        LifeEvent::Wait { call, ns } => put_numbers(out, &[u64::from(*call), *ns]),
+        LifeEvent::Exec { program } => put_text(out, program),
+    }
+}
+
+fn put_file(out: &mut Vec<u8>, event: &FileEvent) {
+    let file = match event {
+        FileEvent::Read {
             file,
             offset,
             bytes,
         }
-        | Event::FileWrite {
+        | FileEvent::Write {
             file,
             offset,
             bytes,
         } => {
-            put(&[*offset, *bytes]);
-            put_text(out, file);
+            put_numbers(out, &[*offset, *bytes]);
+            file
         }
-        Event::FileCut { file, bytes } => {
-            put(&[*bytes]);
-            put_text(out, file);
+        FileEvent::Cut { file, bytes } => {
+            put_numbers(out, &[*bytes]);
+            file
         }
-    }
+    };
+    put_text(out, file);
+}
+
+fn put_numbers(out: &mut Vec<u8>, numbers: &[u64]) {
+    numbers.iter().for_each(|&number| varint::put(out, number));
 }
 
 fn take_fields(bytes: &mut &[u8], tag: u8) -> Option<Event> {
     Some(match tag {
-        START => Event::Start {
-            pid: take_small(bytes)?,
-            parent: take_small(bytes)?,
-            program: take_text(bytes)?,
-        },
-        MAP => take_map(bytes)?,
-        UNMAP => Event::Unmap {
-            start: varint::take(bytes)?,
-            pages: varint::take(bytes)?,
-        },
-        REMAP => Event::Remap {
-            from: varint::take(bytes)?,
-            from_pages: varint::take(bytes)?,
-            to: varint::take(bytes)?,
-            to_pages: varint::take(bytes)?,
-        },
-        PROTECT => Event::Protect {
-            start: varint::take(bytes)?,
-            pages: varint::take(bytes)?,
-            rights: Rights(u8::try_from(varint::take(bytes)?).ok()?),
-        },
-        BREAK => Event::Break {
-            end: varint::take(bytes)?,
-        },
-        STACK_GROWTH => Event::StackGrowth {
-            start: varint::take(bytes)?,
-            pages: varint::take(bytes)?,
-        },
-        THREAD_START => Event::ThreadStart {
-            thread: take_small(bytes)?,
-        },
-        THREAD_EXIT => Event::ThreadExit {
-            thread: take_small(bytes)?,
-        },
-        THREAD_SWITCH => Event::ThreadSwitch {
-            thread: take_small(bytes)?,
-        },
-        FORK => Event::Fork {
-            child: take_small(bytes)?,
-        },
-        EXEC => Event::Exec {
-            program: take_text(bytes)?,
-        },
-        WAIT => Event::Wait {
-            call: take_small(bytes)?,
-            ns: varint::take(bytes)?,
-        },
+        MAP | UNMAP | REMAP | PROTECT | BREAK | STACK_GROWTH => {
+            Event::Mapping(take_mapping(bytes, tag)?)
+        }
+        FILE_READ | FILE_WRITE | FILE_CUT => Event::File(take_file(bytes, tag)?),
         MARK => Event::Mark {
             name: take_text(bytes)?,
         },
-        EXIT => Event::Exit {
-            status: take_small(bytes)?,
-        },
-        KILLED => Event::Killed {
-            signal: take_small(bytes)?,
-        },
-        FILE_READ | FILE_WRITE | FILE_CUT => take_file(bytes, tag)?,
         WINDOWS => Event::Windows {
             ns: varint::take(bytes)?,
         },
@@ -230,16 +211,81 @@ fn take_fields(bytes: &mut &[u8], tag: u8) -> Option<Event> {
             page: varint::take(bytes)?,
             bytes: varint::take(bytes)?,
         },
+        _ => Event::Life(take_life(bytes, tag)?),
+    })
+}
+
+fn take_mapping(bytes: &mut &[u8], tag: u8) -> Option<MappingEvent> {
+    Some(match tag {
+        MAP => take_map(bytes)?,
+        UNMAP => MappingEvent::Unmap {
+            start: varint::take(bytes)?,
+            pages: varint::take(bytes)?,
+        },
+        REMAP => MappingEvent::Remap {
+            from: varint::take(bytes)?,
+            from_pages: varint::take(bytes)?,
+            to: varint::take(bytes)?,
+            to_pages: varint::take(bytes)?,
+        },
+        PROTECT => MappingEvent::Protect {
+            start: varint::take(bytes)?,
+            pages: varint::take(bytes)?,
+            rights: Rights(u8::try_from(varint::take(bytes)?).ok()?),
+        },
+        BREAK => MappingEvent::Break {
+            end: varint::take(bytes)?,
+        },
+        STACK_GROWTH => MappingEvent::StackGrowth {
+            start: varint::take(bytes)?,
+            pages: varint::take(bytes)?,
+        },
         _ => return None,
     })
 }
 
-fn take_map(bytes: &mut &[u8]) -> Option<Event> {
+fn take_life(bytes: &mut &[u8], tag: u8) -> Option<LifeEvent> {
+    Some(match tag {
+        START => LifeEvent::Start {
+            pid: take_small(bytes)?,
+            parent: take_small(bytes)?,
+            program: take_text(bytes)?,
+        },
+        THREAD_START => LifeEvent::ThreadStart {
+            thread: take_small(bytes)?,
+        },
+        THREAD_EXIT => LifeEvent::ThreadExit {
+            thread: take_small(bytes)?,
+        },
+        THREAD_SWITCH => LifeEvent::ThreadSwitch {
+            thread: take_small(bytes)?,
+        },
+        FORK => LifeEvent::Fork {
+            child: take_small(bytes)?,
+        },
+        EXEC => LifeEvent::Exec {
+            program: take_text(bytes)?,
+        },
+        WAIT => LifeEvent::Wait {
+            call: take_small(bytes)?,
+            ns: varint::take(bytes)?,
+        },
+        EXIT => LifeEvent::Exit {
+            status: take_small(bytes)?,
+        },
+        KILLED => LifeEvent::Killed {
+            signal: take_small(bytes)?,
+        },
+        _ => return None,
+    })
+}
+
+fn take_map(bytes: &mut &[u8]) -> Option<MappingEvent> {
     let start = varint::take(bytes)?;
     let pages = varint::take(bytes)?;
     let rights = varint::take(bytes)?;
     let offset = varint::take(bytes)?;
-    Some(Event::Map {
+    Some(MappingEvent::Map {
         start,
         pages,
         rights: Rights(u8::try_from(rights & !SHARED).ok()?),
@@ -249,11 +295,11 @@ fn take_map(bytes: &mut &[u8]) -> Option<Event> {
     })
 }
 
-fn take_file(bytes: &mut &[u8], tag: u8) -> Option<Event> {
+fn take_file(bytes: &mut &[u8], tag: u8) -> Option<FileEvent> {
     if tag == FILE_CUT {
         let bytes_left = varint::take(bytes)?;
         let file = take_text(bytes)?;
-        return Some(Event::FileCut {
+        return Some(FileEvent::Cut {
             file,
             bytes: bytes_left,
         });
@@ -261,12 +307,12 @@ fn take_file(bytes: &mut &[u8], tag: u8) -> Option<Event> {
     let (offset, moved) = (varint::take(bytes)?, varint::take(bytes)?);
     let file = take_text(bytes)?;
     Some(match tag {
-        FILE_READ => Event::FileRead {
+        FILE_READ => FileEvent::Read {
             file,
             offset,
             bytes: moved,
         },
-        _ => Event::FileWrite {
+        _ => FileEvent::Write {
             file,
             offset,
             bytes: moved,

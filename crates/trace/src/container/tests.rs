@@ -7,7 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Error, ErrorKind, Foreign};
-use crate::model::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit};
+use crate::event::{Event, FileEvent, LifeEvent, MappingEvent};
+use crate::model::{Block, Granularity, Header, Kinds, Placed, Rights, TimeUnit};
 
 /// A file that is gone at the end of its test.
 struct Scratch(PathBuf);
@@ -103,67 +104,67 @@ fn events() -> Vec<Event> {
     let rights = Rights(Rights::READ.0 | Rights::EXECUTE.0);
     let text = || String::from("/usr/bin/größe");
     vec![
-        Event::Start {
+        Event::Life(LifeEvent::Start {
             pid: 4711,
             parent: 1,
             program: text(),
-        },
-        Event::Map {
+        }),
+        Event::Mapping(MappingEvent::Map {
             start,
             pages,
             rights,
             is_shared: true,
             file: text(),
             offset: 1 << 40,
-        },
-        Event::Map {
+        }),
+        Event::Mapping(MappingEvent::Map {
             start,
             pages,
             rights: Rights::ALL,
             is_shared: false,
             file: String::new(),
             offset: 0,
-        },
-        Event::Unmap { start, pages },
-        Event::Remap {
+        }),
+        Event::Mapping(MappingEvent::Unmap { start, pages }),
+        Event::Mapping(MappingEvent::Remap {
             from: start,
             from_pages: pages,
             to: u64::MAX - 20,
             to_pages: 20,
-        },
-        Event::Protect {
+        }),
+        Event::Mapping(MappingEvent::Protect {
             start,
             pages,
             rights,
-        },
-        Event::Break { end: u64::MAX },
-        Event::StackGrowth { start, pages },
-        Event::ThreadStart { thread },
-        Event::ThreadSwitch { thread },
-        Event::ThreadExit { thread },
-        Event::Fork { child: 4712 },
-        Event::Exec { program: text() },
-        Event::Wait {
+        }),
+        Event::Mapping(MappingEvent::Break { end: u64::MAX }),
+        Event::Mapping(MappingEvent::StackGrowth { start, pages }),
+        Event::Life(LifeEvent::ThreadStart { thread }),
+        Event::Life(LifeEvent::ThreadSwitch { thread }),
+        Event::Life(LifeEvent::ThreadExit { thread }),
+        Event::Life(LifeEvent::Fork { child: 4712 }),
+        Event::Life(LifeEvent::Exec { program: text() }),
+        Event::Life(LifeEvent::Wait {
             call: 232,
             ns: u64::MAX,
-        },
+        }),
         Event::Mark { name: text() },
-        Event::Exit { status: 3 },
-        Event::Killed { signal: 9 },
-        Event::FileRead {
+        Event::Life(LifeEvent::Exit { status: 3 }),
+        Event::Life(LifeEvent::Killed { signal: 9 }),
+        Event::File(FileEvent::Read {
             file: text(),
             offset: 1 << 40,
             bytes: 8192,
-        },
-        Event::FileWrite {
+        }),
+        Event::File(FileEvent::Write {
             file: text(),
             offset: u64::MAX,
             bytes: 0,
-        },
-        Event::FileCut {
+        }),
+        Event::File(FileEvent::Cut {
             file: text(),
             bytes: 4097,
-        },
+        }),
         Event::Windows { ns: 200_000_000 },
     ]
 }

@@ -18,7 +18,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::appender::Appender;
 use crate::error::Error;
-use crate::model::{Event, Header, Kinds, TimeUnit};
+use crate::event::{Event, LifeEvent};
+use crate::model::{Header, Kinds, TimeUnit};
 
 use super::time::{Scale, parse};
 use super::{PAGES_MAX, malformed, number};
@@ -352,11 +353,11 @@ fn number_process<W: Write, R: Read>(
         && pid != number
     {
         let program = String::new();
-        let start = Event::Start {
+        let start = Event::Life(LifeEvent::Start {
             pid,
             parent: 0,
             program,
-        };
+        });
         out.append_event(number, start)?;
     }
     Ok(number)

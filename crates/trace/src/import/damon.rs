@@ -16,7 +16,8 @@ use std::io::{Read, Write};
 
 use crate::appender::Appender;
 use crate::error::{Error, Place};
-use crate::model::{Event, Granularity, Header, Kinds, TimeUnit};
+use crate::event::Event;
+use crate::model::{Granularity, Header, Kinds, TimeUnit};
 
 use super::lines::Lines;
 use super::time::{Scale, parse};

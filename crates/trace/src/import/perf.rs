@@ -13,7 +13,8 @@ use std::io::{Read, Write};
 
 use crate::appender::Appender;
 use crate::error::Error;
-use crate::model::{Event, Header, Kinds, TimeUnit};
+use crate::event::{Event, LifeEvent};
+use crate::model::{Header, Kinds, TimeUnit};
 
 use super::lines::Lines;
 use super::time::{Scale, parse};
@@ -90,11 +91,11 @@ pub fn import<W: Write>(
                 let process = u32::try_from(processes.len()).expect("they are bounded");
                 processes.insert(sample.pid, process);
                 out.begin(process, sample.time_ns)?;
-                let event = Event::Start {
+                let event = Event::Life(LifeEvent::Start {
                     pid: u32::try_from(sample.pid).unwrap_or(0),
                     parent: 0,
                     program: String::new(),
-                };
+                });
                 out.append_event(process, event)?;
                 process
             }

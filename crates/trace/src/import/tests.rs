@@ -7,7 +7,8 @@ use super::time::Scale;
 use super::*;
 use crate::appender::{Appender, Repeats};
 use crate::container::{Reader, Writer};
-use crate::model::{Block, Event, Kinds};
+use crate::event::{Event, LifeEvent};
+use crate::model::{Block, Kinds};
 
 /// Imports with `import`, and reads the trace back.
 pub(super) fn blocks(
@@ -197,7 +198,7 @@ fn columns_are_found_by_their_names() {
     assert_eq!(found[0].kinds, [Kinds::LOAD.with(Kinds::STORE).0]);
     assert!(matches!(
         found[0].events[0].event,
-        Event::Start { pid: 10, .. }
+        Event::Life(LifeEvent::Start { pid: 10, .. })
     ));
     assert_eq!((found[1].process, found[1].time_end()), (1, 6));
     assert_eq!((found[2].process, found[2].time_end()), (0, 9));

@@ -9,7 +9,8 @@ use super::tests::{blocks, told};
 use super::*;
 use crate::appender::{Appender, Repeats};
 use crate::container::Writer;
-use crate::model::{Block, Event, Kinds};
+use crate::event::{Event, LifeEvent};
+use crate::model::{Block, Kinds};
 
 const LOAD: u8 = Kinds::LOAD.0;
 const STORE: u8 = Kinds::STORE.0;
@@ -271,7 +272,7 @@ fn samples_of_perf_script_have_addresses_times_and_processes() {
     assert_eq!(found[2].gaps, [1_000_000_000]);
     assert!(matches!(
         found[1].events[0].event,
-        Event::Start { pid: 14844, .. }
+        Event::Life(LifeEvent::Start { pid: 14844, .. })
     ));
     // The address of an instruction is not the address it accessed.
     let without =

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use tidemark_trace::Event;
 use tidemark_trace::regions::{self, Regions};
+use tidemark_trace::{Event, LifeEvent};
 
 /// The owner of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,29 +78,18 @@ impl Places {
     /// Follows an event. The answer is the name of a mark.
     pub fn happen(&mut self, process: u32, event: &Event) -> Option<String> {
         match event {
-            Event::Start {
+            Event::Life(LifeEvent::Start {
                 pid,
                 parent,
                 program,
-            } => self.start(process, *pid, *parent, program),
-            Event::Exec { program } => self.space(process).programs.push(program.clone()),
+            }) => self.start(process, *pid, *parent, program),
+            Event::Life(LifeEvent::Exec { program }) => {
+                self.space(process).programs.push(program.clone())
+            }
             Event::Mark { name } => return Some(name.clone()),
-            Event::Map { .. }
-            | Event::Unmap { .. }
-            | Event::Remap { .. }
-            | Event::Protect { .. }
-            | Event::Break { .. }
-            | Event::StackGrowth { .. }
-            | Event::ThreadStart { .. }
-            | Event::ThreadExit { .. }
-            | Event::ThreadSwitch { .. }
-            | Event::Fork { .. }
-            | Event::Wait { .. }
-            | Event::Exit { .. }
-            | Event::Killed { .. }
-            | Event::FileRead { .. }
-            | Event::FileWrite { .. }
-            | Event::FileCut { .. }
+            Event::Mapping(_)
+            | Event::Life(_)
+            | Event::File(_)
             | Event::Windows { .. }
             | Event::Visit
             | Event::Size { .. } => {}

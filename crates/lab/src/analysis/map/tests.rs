@@ -1,4 +1,4 @@
-use tidemark_trace::{Event, Placed};
+use tidemark_trace::{Event, LifeEvent, MappingEvent, Placed};
 
 use super::super::testing;
 use super::*;
@@ -103,10 +103,10 @@ fn pages_belong_to_what_was_mapped_when_they_were_used() {
         mapping(2, 10, 2, "/lib/two.so"),
         placed(
             3,
-            Event::Unmap {
+            Event::Mapping(MappingEvent::Unmap {
                 start: 11,
                 pages: 1,
-            },
+            }),
         ),
         mapping(3, 50, 1, ""),
     ];
@@ -127,26 +127,28 @@ fn pages_belong_to_what_was_mapped_when_they_were_used() {
 
 #[test]
 fn the_heap_follows_its_break_and_a_child_has_what_its_parent_mapped() {
-    let start = |pid, parent| Event::Start {
-        pid,
-        parent,
-        program: "sh".into(),
+    let start = |pid, parent| {
+        Event::Life(LifeEvent::Start {
+            pid,
+            parent,
+            program: "sh".into(),
+        })
     };
     let mut parent = block(0, &[20, 25]);
     parent.events = vec![
         placed(0, start(100, 1)),
         mapping(0, 20, 1, "[heap]"),
-        placed(1, Event::Break { end: 30 }),
+        placed(1, Event::Mapping(MappingEvent::Break { end: 30 })),
     ];
     let mut child = block(1, &[25, 25, 20]);
     child.events = vec![
         placed(0, start(101, 100)),
-        placed(1, Event::Break { end: 22 }),
+        placed(1, Event::Mapping(MappingEvent::Break { end: 22 })),
         placed(
             2,
-            Event::Exec {
+            Event::Life(LifeEvent::Exec {
                 program: "ls".into(),
-            },
+            }),
         ),
     ];
     let map = map((16, 16), &[parent, child]);

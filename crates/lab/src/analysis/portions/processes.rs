@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use tidemark_results::diff::ProcessUse;
-use tidemark_trace::{Block, Event};
+use tidemark_trace::{Block, Event, LifeEvent};
 
 /// No process: the page was not touched yet.
 const NONE: u32 = u32::MAX;
@@ -35,11 +35,11 @@ impl Processes {
         process.time = process.time.saturating_add(time);
         for placed in &block.events {
             match &placed.event {
-                Event::Start { pid, program, .. } => {
+                Event::Life(LifeEvent::Start { pid, program, .. }) => {
                     process.pid = Some(*pid);
                     process.program.clone_from(program);
                 }
-                Event::Exec { program } => process.program.clone_from(program),
+                Event::Life(LifeEvent::Exec { program }) => process.program.clone_from(program),
                 _ => {}
             }
         }

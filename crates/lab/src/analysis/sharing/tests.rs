@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemark_model::traces::SplitMix64;
-use tidemark_trace::{Block, Granularity, Header, Placed, Rights, TimeUnit};
+use tidemark_trace::{Block, Granularity, Header, LifeEvent, Placed, Rights, TimeUnit};
 
 use super::*;
 use crate::analysis::references::{Choice, Loading, References};
@@ -14,26 +14,26 @@ struct Turn<'a>(u32, Vec<Event>, &'a [(u64, u8)]);
 
 fn start(pid: u32, parent: u32) -> Event {
     let program = "/bin/x".into();
-    Event::Start {
+    Event::Life(LifeEvent::Start {
         pid,
         parent,
         program,
-    }
+    })
 }
 
 fn exit() -> Event {
-    Event::Exit { status: 0 }
+    Event::Life(LifeEvent::Exit { status: 0 })
 }
 
 fn mapped(start: u64, pages: u64, file: &str, page: u64, is_shared: bool) -> Event {
-    Event::Map {
+    Event::Mapping(MappingEvent::Map {
         start,
         pages,
         rights: Rights::READ,
         is_shared,
         file: file.into(),
         offset: page * 4096,
-    }
+    })
 }
 
 fn file(start: u64, pages: u64, page: u64) -> Event {
@@ -240,10 +240,10 @@ fn found_m4_what_is_mapped_over_a_page_is_another() {
 
 #[test]
 fn found_m4_a_file_that_is_cut_to_nothing_is_another() {
-    let cut = Event::FileCut {
+    let cut = Event::File(FileEvent::Cut {
         file: "/lib/x".into(),
         bytes: 0,
-    };
+    });
     let references = shared(&[
         Turn(0, vec![file(10, 5, 0)], &[(10, LOAD)]),
         Turn(2, vec![cut], &[]),
@@ -295,16 +295,16 @@ fn step(random: &mut SplitMix64, process: u32, pid: &mut u32, living: &[u32]) ->
     let event = match random.below(40) {
         0..4 => mapped(start, pages, name, page, false),
         4..6 => mapped(start, pages, name, page, true),
-        6..8 => Event::Unmap { start, pages },
-        8 => Event::Remap {
+        6..8 => Event::Mapping(MappingEvent::Unmap { start, pages }),
+        8 => Event::Mapping(MappingEvent::Remap {
             from: start,
             from_pages: pages,
             to: random.below(60),
             to_pages: pages,
-        },
-        9 if random.below(3) == 0 => Event::Exec {
+        }),
+        9 if random.below(3) == 0 => Event::Life(LifeEvent::Exec {
             program: "/bin/y".into(),
-        },
+        }),
         10 if random.below(3) == 0 => exit(),
         11 if !living.is_empty() => {
             *pid += 1;
@@ -350,7 +350,7 @@ fn found_m4_whatever_processes_do_each_page_has_its_holders() {
             for event in &events {
                 if event.ends_program() {
                     sharing.clear(&mut spaces[at]);
-                } else if let Event::Start { .. } = event {
+                } else if let Event::Life(LifeEvent::Start { .. }) = event {
                     sharing.clear(&mut spaces[at]);
                     let other = (at + 1) % 4;
                     spaces[at] = sharing.fork(&mut spaces[other]);

@@ -1,7 +1,7 @@
 //! Pages that leave and are compressed first, in memory.
 
 use tidemark_core::random::SplitMix64;
-use tidemark_trace::Event;
+use tidemark_trace::{Event, LifeEvent};
 
 use super::lives::{Deed, WRITE, exit, map, script, start};
 use super::*;
@@ -166,9 +166,9 @@ fn what_a_process_has_beside_is_taken_from_frames_and_compressed_pages() {
 fn parent_and_child_each_find_what_left_before_the_fork() {
     let mut parent = vec![start(1, 0), map(100, 3000, WRITE, "")];
     parent.extend((100..3100).map(Store));
-    parent.push(Deed::Event(Event::Fork { child: 2 }));
+    parent.push(Deed::Event(Event::Life(LifeEvent::Fork { child: 2 })));
     let (call, ns) = (61, 1);
-    parent.push(Deed::Event(Event::Wait { call, ns }));
+    parent.push(Deed::Event(Event::Life(LifeEvent::Wait { call, ns })));
     parent.extend((100..3100).map(Load));
     parent.push(exit());
     let mut child = vec![start(2, 1)];

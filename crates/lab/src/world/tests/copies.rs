@@ -1,6 +1,6 @@
 //! Files that system calls read and write: one cache with those that programs map.
 
-use tidemark_trace::Event;
+use tidemark_trace::{Event, FileEvent};
 
 use super::lives::Deed::{Load, Store};
 use super::lives::{Deed, READ, WRITE, exit, fifo, map, outcome_of, script, start};
@@ -13,25 +13,25 @@ const PRIVATE: u64 = 1000;
 
 fn read(file: &str, offset: u64, bytes: u64) -> Deed {
     let file = file.into();
-    Deed::Event(Event::FileRead {
+    Deed::Event(Event::File(FileEvent::Read {
         file,
         offset,
         bytes,
-    })
+    }))
 }
 
 fn write(file: &str, offset: u64, bytes: u64) -> Deed {
     let file = file.into();
-    Deed::Event(Event::FileWrite {
+    Deed::Event(Event::File(FileEvent::Write {
         file,
         offset,
         bytes,
-    })
+    }))
 }
 
 fn cut(file: &str, bytes: u64) -> Deed {
     let file = file.into();
-    Deed::Event(Event::FileCut { file, bytes })
+    Deed::Event(Event::File(FileEvent::Cut { file, bytes }))
 }
 
 fn process(deeds: Vec<Deed>) -> Vec<Deed> {

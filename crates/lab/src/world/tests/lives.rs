@@ -1,6 +1,8 @@
 //! Processes with mappings: what is shared, what is copied, and who waits for whom.
 
-use tidemark_trace::{Block, Event, Granularity, Header, Kinds, Placed, Rights, TimeUnit};
+use tidemark_trace::{
+    Block, Event, Granularity, Header, Kinds, LifeEvent, MappingEvent, Placed, Rights, TimeUnit,
+};
 
 use super::*;
 
@@ -20,26 +22,26 @@ use Deed::{Load, Store};
 
 pub(super) fn start(pid: u32, parent: u32) -> Deed {
     let program = format!("program {pid}");
-    Deed::Event(Event::Start {
+    Deed::Event(Event::Life(LifeEvent::Start {
         pid,
         parent,
         program,
-    })
+    }))
 }
 
 pub(super) fn map(start: u64, pages: u64, rights: Rights, file: &str) -> Deed {
-    Deed::Event(Event::Map {
+    Deed::Event(Event::Mapping(MappingEvent::Map {
         start,
         pages,
         rights,
         is_shared: false,
         file: file.into(),
         offset: 0,
-    })
+    }))
 }
 
 pub(super) fn exit() -> Deed {
-    Deed::Event(Event::Exit { status: 0 })
+    Deed::Event(Event::Life(LifeEvent::Exit { status: 0 }))
 }
 
 /// A trace of processes, each given by its deeds; a unit of time passes before each use.
@@ -156,14 +158,14 @@ fn a_store_to_a_private_file_mapping_copies_the_page_and_leaves_the_file_alone()
 
 #[test]
 fn a_shared_file_mapping_is_written_back_and_a_private_copy_goes_to_swap() {
-    let map_shared = Deed::Event(Event::Map {
+    let map_shared = Deed::Event(Event::Mapping(MappingEvent::Map {
         start: 100,
         pages: 4,
         rights: WRITE,
         is_shared: true,
         file: "/data".into(),
         offset: 8 * 4096,
-    });
+    }));
     let mut deeds = vec![start(1, 0), map_shared, map(200, 1, WRITE, "/bin/x")];
     deeds.extend([Store(100), Store(200)]);
     deeds.push(map(1000, 20, WRITE, ""));
@@ -183,21 +185,27 @@ fn family() -> Arc<Script> {
     ];
     parent.push(Load(100));
     parent.extend((200..220).map(Store));
-    parent.push(Deed::Event(Event::Fork { child: 2 }));
-    parent.push(Deed::Event(Event::Fork { child: 3 }));
+    parent.push(Deed::Event(Event::Life(LifeEvent::Fork { child: 2 })));
+    parent.push(Deed::Event(Event::Life(LifeEvent::Fork { child: 3 })));
     parent.extend((200..205).map(Store));
     for _ in 0..2 {
         let (call, ns) = (WAIT4, 1);
-        parent.push(Deed::Event(Event::Wait { call, ns }));
+        parent.push(Deed::Event(Event::Life(LifeEvent::Wait { call, ns })));
     }
     parent.push(Load(210));
     parent.push(exit());
     let mut writer = vec![start(2, 1)];
     writer.extend((200..230).map(Store));
     let program = "/bin/y".to_owned();
-    let mut other = vec![start(3, 1), Load(201), Deed::Event(Event::Exec { program })];
+    let mut other = vec![
+        start(3, 1),
+        Load(201),
+        Deed::Event(Event::Life(LifeEvent::Exec { program })),
+    ];
     other.extend([map(100, 4, READ, "/bin/y"), map(300, 200, WRITE, "[heap]")]);
-    other.push(Deed::Event(Event::Break { end: 600 }));
+    other.push(Deed::Event(Event::Mapping(MappingEvent::Break {
+        end: 600,
+    })));
     other.push(Load(101));
     other.extend((300..600).map(Store));
     other.push(exit());
@@ -239,7 +247,11 @@ fn every_system_carries_a_family_through() {
 #[test]
 fn think_time_passes_without_a_processor() {
     let (call, ns) = (7, 2_000_000_000);
-    let sleeper = vec![start(1, 0), Deed::Event(Event::Wait { call, ns }), exit()];
+    let sleeper = vec![
+        start(1, 0),
+        Deed::Event(Event::Life(LifeEvent::Wait { call, ns })),
+        exit(),
+    ];
     let mut worker = vec![start(1, 0), map(1, 1, WRITE, "")];
     worker.extend((0..1_000).map(|_| Store(1)));
     let outcome = outcome_of(&fifo(), 16, &[script(vec![sleeper]), script(vec![worker])]);
@@ -256,7 +268,7 @@ fn a_program_that_yields_runs_again_behind_those_that_are_ready() {
     let (call, ns) = (24, 0);
     let program = |stores: usize| {
         let mut deeds = vec![start(1, 0), map(1, 1, WRITE, ""), Store(1)];
-        deeds.push(Deed::Event(Event::Wait { call, ns }));
+        deeds.push(Deed::Event(Event::Life(LifeEvent::Wait { call, ns })));
         deeds.extend((1..stores).map(|_| Store(1)));
         deeds.push(exit());
         script(vec![deeds])
@@ -274,8 +286,8 @@ fn a_program_that_yields_runs_again_behind_those_that_are_ready() {
 #[test]
 fn a_parent_waits_for_the_signal_of_a_child_and_others_for_their_time() {
     let (call, ns) = (PSELECT6, 5_000_000_000);
-    let wait = || Deed::Event(Event::Wait { call, ns });
-    let fork = || Deed::Event(Event::Fork { child: 2 });
+    let wait = || Deed::Event(Event::Life(LifeEvent::Wait { call, ns }));
+    let fork = || Deed::Event(Event::Life(LifeEvent::Fork { child: 2 }));
     let parent = vec![start(1, 0), fork(), wait(), exit()];
     let mut child = vec![start(2, 1), map(1, 1, WRITE, "")];
     child.extend((0..1_000).map(|_| Store(1)));
@@ -291,28 +303,28 @@ fn memory_that_grows_shrinks_and_moves_keeps_what_it_holds() {
     let mut deeds = vec![start(1, 0), map(100, 8, WRITE, "")];
     deeds.extend((100..108).map(Store));
     let (from, to) = (100, 500);
-    deeds.push(Deed::Event(Event::Remap {
+    deeds.push(Deed::Event(Event::Mapping(MappingEvent::Remap {
         from,
         from_pages: 8,
         to,
         to_pages: 16,
-    }));
+    })));
     // Where the pages moved to they are there, and behind them is fresh memory.
     deeds.extend((500..516).map(Load));
-    deeds.push(Deed::Event(Event::StackGrowth {
+    deeds.push(Deed::Event(Event::Mapping(MappingEvent::StackGrowth {
         start: 900,
         pages: 2,
-    }));
+    })));
     deeds.push(Store(901));
-    deeds.push(Deed::Event(Event::Unmap {
+    deeds.push(Deed::Event(Event::Mapping(MappingEvent::Unmap {
         start: 502,
         pages: 3,
-    }));
-    deeds.push(Deed::Event(Event::Protect {
+    })));
+    deeds.push(Deed::Event(Event::Mapping(MappingEvent::Protect {
         start: 500,
         pages: 1,
         rights: READ,
-    }));
+    })));
     deeds.push(Load(500));
     let outcome = outcome_of(&fifo(), 64, &[script(vec![deeds])]);
     assert_eq!(outcome.counters.zero_fills, 8 + 8 + 1);
@@ -322,7 +334,9 @@ fn memory_that_grows_shrinks_and_moves_keeps_what_it_holds() {
 #[test]
 fn a_heap_begins_where_it_is_first_told_to_end_and_grows_as_one() {
     let mut deeds = vec![start(1, 0), map(10, 1, WRITE, "")];
-    deeds.extend([50, 54, 58, 52].map(|end| Deed::Event(Event::Break { end })));
+    deeds.extend(
+        [50, 54, 58, 52].map(|end| Deed::Event(Event::Mapping(MappingEvent::Break { end }))),
+    );
     deeds.extend([Store(50), Store(51)]);
     let outcome = outcome_of(&fifo(), 64, &[script(vec![deeds])]);
     assert_eq!((outcome.irregular, outcome.counters.zero_fills), (0, 2));
@@ -332,7 +346,7 @@ fn a_heap_begins_where_it_is_first_told_to_end_and_grows_as_one() {
 fn a_child_has_what_its_parent_had_though_its_recording_begins_with_mappings() {
     let mut parent = vec![start(1, 0), map(100, 8, WRITE, "")];
     parent.extend((100..108).map(Store));
-    parent.push(Deed::Event(Event::Fork { child: 2 }));
+    parent.push(Deed::Event(Event::Life(LifeEvent::Fork { child: 2 })));
     parent.push(exit());
     let mut child = vec![start(2, 1), map(100, 8, WRITE, "")];
     child.extend((100..108).map(Load));

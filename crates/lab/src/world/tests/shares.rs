@@ -1,8 +1,8 @@
 //! Processes with a memory each, and frames that go to whoever needs them.
 
-use tidemark_trace::Event;
 use tidemark_trace::private::HEAP_PIECE;
 use tidemark_trace::regions::INNER;
+use tidemark_trace::{Event, LifeEvent, MappingEvent};
 
 use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
 use super::*;
@@ -35,13 +35,16 @@ fn rounds(first: u64, pages: u64, count: usize) -> Vec<Deed> {
 fn driver(used: u64, child_pages: u64, child_rounds: usize) -> Arc<Script> {
     let mut parent = vec![start(1, 0), map(100, used, WRITE, "")];
     parent.extend(rounds(100, used, 1));
-    parent.push(Deed::Event(Event::Fork { child: 2 }));
+    parent.push(Deed::Event(Event::Life(LifeEvent::Fork { child: 2 })));
     let (call, ns) = (61, 1);
-    parent.push(Deed::Event(Event::Wait { call, ns }));
+    parent.push(Deed::Event(Event::Life(LifeEvent::Wait { call, ns })));
     parent.extend(rounds(100, used, 1));
     parent.push(exit());
     let program = "/bin/child".to_owned();
-    let mut child = vec![start(2, 1), Deed::Event(Event::Exec { program })];
+    let mut child = vec![
+        start(2, 1),
+        Deed::Event(Event::Life(LifeEvent::Exec { program })),
+    ];
     child.push(map(5000, child_pages, WRITE, ""));
     child.extend(rounds(5000, child_pages, child_rounds));
     child.push(exit());
@@ -98,14 +101,16 @@ fn a_process_for_which_nothing_is_left_runs_beside_the_others() {
 /// A process whose heap grows by so many pages at a time, which are touched at once.
 fn growing(steps: u64, pages: u64, pause_ns: u64) -> Arc<Script> {
     let mut deeds = vec![start(1, 0), map(10, 1, WRITE, "")];
-    deeds.push(Deed::Event(Event::Break { end: 1000 }));
+    deeds.push(Deed::Event(Event::Mapping(MappingEvent::Break {
+        end: 1000,
+    })));
     for step in 0..steps {
         let first = 1000 + step * pages;
         let end = first + pages;
-        deeds.push(Deed::Event(Event::Break { end }));
+        deeds.push(Deed::Event(Event::Mapping(MappingEvent::Break { end })));
         deeds.extend((first..end).map(Store));
         let (call, ns) = (0, pause_ns);
-        deeds.push(Deed::Event(Event::Wait { call, ns }));
+        deeds.push(Deed::Event(Event::Life(LifeEvent::Wait { call, ns })));
     }
     deeds.extend((1000..1000 + steps * pages).map(Store));
     deeds.push(exit());
@@ -133,16 +138,20 @@ fn found_h6_a_heap_is_found_by_looking_and_what_stands_there_is_adopted() {
 #[test]
 fn found_h6_a_heap_that_ends_before_it_is_found_leaves_nothing() {
     let mut deeds = vec![start(1, 0), map(10, 1, WRITE, "")];
-    deeds.extend([1000, 1200].map(|end| Deed::Event(Event::Break { end })));
+    deeds.extend([1000, 1200].map(|end| Deed::Event(Event::Mapping(MappingEvent::Break { end }))));
     deeds.extend((1000..1200).map(Store));
-    deeds.push(Deed::Event(Event::Break { end: 1050 }));
-    deeds.push(Deed::Event(Event::Wait {
+    deeds.push(Deed::Event(Event::Mapping(MappingEvent::Break {
+        end: 1050,
+    })));
+    deeds.push(Deed::Event(Event::Life(LifeEvent::Wait {
         call: 0,
         ns: 10_000_000,
-    }));
+    })));
     deeds.extend((1000..1050).map(Store));
-    deeds.push(Deed::Event(Event::Break { end: 1100 }));
-    deeds.push(Deed::Event(Event::Fork { child: 2 }));
+    deeds.push(Deed::Event(Event::Mapping(MappingEvent::Break {
+        end: 1100,
+    })));
+    deeds.push(Deed::Event(Event::Life(LifeEvent::Fork { child: 2 })));
     deeds.push(exit());
     let mut child = vec![start(2, 1)];
     child.extend((1000..1100).map(Store));
@@ -166,18 +175,18 @@ fn mapping(file: &str, pages: u64, then: Vec<Deed>) -> Vec<Deed> {
 
 #[test]
 fn found_h6_what_a_library_maps_for_itself_is_found_late_and_moves_with_what_stands_there() {
-    let moved = Event::Remap {
+    let moved = Event::Mapping(MappingEvent::Remap {
         from: 1000,
         from_pages: 200,
         to: 5000,
         to_pages: 400,
-    };
+    });
     let mut then = vec![Deed::Event(moved)];
     then.extend((5000..5400).map(Store));
-    then.push(Deed::Event(Event::Wait {
+    then.push(Deed::Event(Event::Life(LifeEvent::Wait {
         call: 0,
         ns: 10_000_000,
-    }));
+    })));
     then.extend((5000..5400).map(Store));
     then.push(exit());
     let told = divided(900, &[script(vec![mapping("", 200, vec![exit()])])]);
@@ -193,9 +202,11 @@ fn found_h6_what_a_library_maps_for_itself_is_found_late_and_moves_with_what_sta
 
 #[test]
 fn of_two_threads_that_touch_unfound_memory_at_a_time_one_finds_it_filled() {
-    let switch = |thread| Deed::Event(Event::ThreadSwitch { thread });
+    let switch = |thread| Deed::Event(Event::Life(LifeEvent::ThreadSwitch { thread }));
     let mut deeds = vec![start(1, 0), switch(1), map(10, 1, WRITE, "")];
-    deeds.push(Deed::Event(Event::ThreadStart { thread: 2 }));
+    deeds.push(Deed::Event(Event::Life(LifeEvent::ThreadStart {
+        thread: 2,
+    })));
     deeds.push(map(1000, 20, WRITE, INNER));
     for page in 1000..1020 {
         deeds.extend([switch(1), Store(page), switch(2), Store(page)]);
@@ -219,10 +230,10 @@ fn of_two_threads_that_touch_unfound_memory_at_a_time_one_finds_it_filled() {
 #[test]
 fn found_h6_a_piece_in_place_of_more_heap_is_found_as_far_as_it_is_touched() {
     let wait = || {
-        Deed::Event(Event::Wait {
+        Deed::Event(Event::Life(LifeEvent::Wait {
             call: 0,
             ns: 10_000_000,
-        })
+        }))
     };
     let then = vec![
         wait(),
@@ -236,7 +247,9 @@ fn found_h6_a_piece_in_place_of_more_heap_is_found_as_far_as_it_is_touched() {
     // The first 34 pages stand when a heap of 66 is found.
     let deeds = mapping(HEAP_PIECE, 34, then);
     let deeds = deeds.into_iter().map(|deed| match deed {
-        Deed::Event(Event::Map { start: 1000, .. }) => map(1000, 256, WRITE, HEAP_PIECE),
+        Deed::Event(Event::Mapping(MappingEvent::Map { start: 1000, .. })) => {
+            map(1000, 256, WRITE, HEAP_PIECE)
+        }
         deed => deed,
     });
     let outcome = divided(900, &[script(vec![deeds.collect()])]);

@@ -1,6 +1,6 @@
 //! Threads: who runs beside whom, and who waits for whom.
 
-use tidemark_trace::Event;
+use tidemark_trace::{Event, LifeEvent};
 
 use super::super::order::Order;
 use super::lives::{Deed, WRITE, exit, map, script, start};
@@ -9,14 +9,16 @@ use super::*;
 use Deed::{Load, Store};
 
 fn switch(thread: u32) -> Deed {
-    Deed::Event(Event::ThreadSwitch { thread })
+    Deed::Event(Event::Life(LifeEvent::ThreadSwitch { thread }))
 }
 
 /// Thread 1 fills so many pages and starts thread 2.
 fn begin(pages: u64) -> Vec<Deed> {
     let mut deeds = vec![start(1, 0), switch(1), map(1000, pages, WRITE, "")];
     deeds.extend((1000..1000 + pages).map(Store));
-    deeds.push(Deed::Event(Event::ThreadStart { thread: 2 }));
+    deeds.push(Deed::Event(Event::Life(LifeEvent::ThreadStart {
+        thread: 2,
+    })));
     deeds
 }
 
@@ -74,7 +76,7 @@ fn a_thread_goes_on_while_another_waits() {
 
 #[test]
 fn what_concerns_the_process_waits_for_all_before_it() {
-    let begin = || Some(Deed::Event(Event::Wait { call: 0, ns: 1 }));
+    let begin = || Some(Deed::Event(Event::Life(LifeEvent::Wait { call: 0, ns: 1 })));
     let script = readers(20, begin);
     let (alone, beside) = (run_on(1, &script, false), run_on(1, &script, true));
     assert_eq!(alone.counters, beside.counters);

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 
 use crate::appender::Appender;
 use crate::error::Error;
+use crate::event::Event;
 use crate::import::malformed;
-use crate::model::Event;
 
 use super::places::Places;
 use super::rows::Rows;
