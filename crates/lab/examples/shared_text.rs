@@ -108,7 +108,7 @@ fn map(start: u64, pages: u64, rights: Rights, file: &str) -> Placed {
             pages,
             rights,
             is_shared: false,
-            file: file.into(),
+            memory: file.into(),
             offset: 0,
         }),
     }

@@ -75,13 +75,13 @@ fn set_mapping(fields: &Bound<'_, PyDict>, event: &MappingEvent) -> PyResult<()>
             pages,
             rights,
             is_shared,
-            file,
+            memory,
             offset,
         } => {
             set_range(fields, *start, *pages)?;
             fields.set_item("rights", letters(*rights))?;
             fields.set_item("is_shared", is_shared)?;
-            fields.set_item("file", file)?;
+            fields.set_item("file", memory.name())?;
             fields.set_item("offset", offset)
         }
         MappingEvent::Protect {

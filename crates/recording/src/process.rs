@@ -4,7 +4,7 @@
 
 use tidemark_log::{Words, kind, word_at};
 use tidemark_trace::summary::End;
-use tidemark_trace::{Block, Event, FileEvent, Kinds, LifeEvent, MappingEvent, Rights};
+use tidemark_trace::{Block, Event, FileEvent, Kinds, LifeEvent, MappingEvent, Memory, Rights};
 
 use crate::reduce::Reducer;
 use crate::runs::Runs;
@@ -284,7 +284,7 @@ impl Process {
                 pages: self.span(word(0), word(1)),
                 rights,
                 is_shared: argument & RIGHTS_SHARED != 0,
-                file: text_at(words, 3),
+                memory: text_at(words, 3).into(),
                 offset: word(2),
             }),
             kind::UNMAP => Event::Mapping(MappingEvent::Unmap {
@@ -348,8 +348,8 @@ impl Process {
 
     /// Watches a stack that has been mapped for its growth.
     fn watch_stack(&mut self, event: &Event) {
-        if let Event::Mapping(MappingEvent::Map { start, file, .. }) = event
-            && file == "[stack]"
+        if let Event::Mapping(MappingEvent::Map { start, memory, .. }) = event
+            && *memory == Memory::Stack
         {
             self.reducer.sheet.watch_stack(Stack {
                 floor: self.stack_floor.min(*start),

@@ -5,6 +5,10 @@
 //! lives, match that part alone.
 
 use crate::model::{Block, Flaw, Rights};
+use crate::regions::{HEAP, STACK};
+
+const INNER: &str = "[inner]";
+const HEAP_PIECE: &str = "[heap piece]";
 
 /// An event between references. Ranges are in pages of the header's size, threads in numbers
 /// of their own that begin anew in each process.
@@ -52,8 +56,8 @@ pub enum MappingEvent {
         rights: Rights,
         /// True if stores reach the file, or other processes.
         is_shared: bool,
-        /// The file; empty for anonymous memory; `[heap]`, `[stack]` as in the kernel's list.
-        file: String,
+        /// The memory that it shows.
+        memory: Memory,
         /// The offset in the file at which it begins, in bytes.
         offset: u64,
     },
@@ -96,6 +100,71 @@ pub enum MappingEvent {
         /// The number of pages.
         pages: u64,
     },
+}
+
+/// The memory that a mapping shows.
+///
+/// In a trace file it is a name: that of a file, the kernel's in brackets, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Memory of no file, which the program maps by itself.
+    Anonymous,
+    /// The same, mapped by a library for itself, as `malloc` does by the C library's own `mmap`:
+    /// nothing that is interposed hears of it.
+    Inner,
+    /// The heap that ends at the program's break.
+    Heap,
+    /// A mapping that the C library makes in place of more heap. Where recordings are made a heap
+    /// may grow to 8 MiB (Valgrind's `brk`), and a live one goes on.
+    HeapPiece,
+    /// The first thread's stack.
+    Stack,
+    /// Other memory with a name in brackets in the kernel's list of mappings, such as `[vdso]`.
+    Special(String),
+    /// A file, by its path.
+    File(String),
+}
+
+impl Memory {
+    /// The name that it has in a trace file.
+    pub fn name(&self) -> &str {
+        match self {
+            Memory::Anonymous => "",
+            Memory::Inner => INNER,
+            Memory::Heap => HEAP,
+            Memory::HeapPiece => HEAP_PIECE,
+            Memory::Stack => STACK,
+            Memory::Special(name) | Memory::File(name) => name,
+        }
+    }
+
+    /// The path of the file that it is.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Memory::File(path) => Some(path),
+            _ => None,
+        }
+    }
+}
+
+impl From<String> for Memory {
+    fn from(name: String) -> Memory {
+        match name.as_str() {
+            "" => Memory::Anonymous,
+            INNER => Memory::Inner,
+            HEAP => Memory::Heap,
+            HEAP_PIECE => Memory::HeapPiece,
+            STACK => Memory::Stack,
+            _ if name.starts_with('[') => Memory::Special(name),
+            _ => Memory::File(name),
+        }
+    }
+}
+
+impl From<&str> for Memory {
+    fn from(name: &str) -> Memory {
+        Memory::from(name.to_owned())
+    }
 }
 
 /// A change in the life of a process or of one of its threads.
@@ -160,7 +229,7 @@ pub enum FileEvent {
     /// System calls gave the process bytes of a file: through the system's cache of files, not
     /// through a mapping. Calls that go on where the one before ended may be one event.
     Read {
-        /// The file, named as in [`MappingEvent::Map`].
+        /// The file, by its path.
         file: String,
         /// The offset in the file at which the bytes begin.
         offset: u64,
@@ -169,7 +238,7 @@ pub enum FileEvent {
     },
     /// System calls put bytes of the process into a file, in the same way.
     Write {
-        /// The file, named as in [`MappingEvent::Map`].
+        /// The file, by its path.
         file: String,
         /// The offset in the file at which the bytes begin.
         offset: u64,
@@ -178,7 +247,7 @@ pub enum FileEvent {
     },
     /// A file was cut to a length; to 0 also where its last name was removed.
     Cut {
-        /// The file, named as in [`MappingEvent::Map`].
+        /// The file, by its path.
         file: String,
         /// Its length now, in bytes.
         bytes: u64,
@@ -250,8 +319,8 @@ impl Event {
         match self {
             Event::Life(LifeEvent::Start { program, .. } | LifeEvent::Exec { program }) => program,
             Event::Mark { name } => name,
-            Event::Mapping(MappingEvent::Map { file, .. })
-            | Event::File(
+            Event::Mapping(MappingEvent::Map { memory, .. }) => memory.name(),
+            Event::File(
                 FileEvent::Read { file, .. }
                 | FileEvent::Write { file, .. }
                 | FileEvent::Cut { file, .. },

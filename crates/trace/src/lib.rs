@@ -25,6 +25,6 @@ pub mod summary;
 pub use appender::{Appender, Repeats};
 pub use container::{Blocks, Ending, Reader, Unpacker, Writer};
 pub use error::{Error, ErrorKind, Place};
-pub use event::{Copied, Event, FileEvent, LifeEvent, MappingEvent};
+pub use event::{Copied, Event, FileEvent, LifeEvent, MappingEvent, Memory};
 pub use model::{Block, Flaw, Granularity, Header, Kinds, Placed, Rights, Speed, TimeUnit};
 pub use page_set::PageSet;

@@ -11,9 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Event, LifeEvent, MappingEvent};
+use crate::event::{Event, LifeEvent, MappingEvent, Memory};
 use crate::model::{Block, Header, Rights};
-use crate::regions::{HEAP, INNER};
 use crate::spans::Spans;
 
 /// Zeroed data at the end of a loaded file is not managed up to this size.
@@ -24,9 +23,6 @@ const GUARD_BYTES_MAX: u64 = 64 << 10;
 pub const LARGE_BYTES_LEAST: u64 = 4 << 20;
 /// An engine learns of mappings from this size on, and finds others.
 const TOLD_BYTES_LEAST: u64 = 128 << 10;
-/// The name of a mapping that the C library makes in place of more heap. Where recordings are
-/// made a heap may grow to 8 MiB (Valgrind's `brk`), and a live one goes on.
-pub const HEAP_PIECE: &str = "[heap piece]";
 /// The number of answers remembered for a process.
 const RECENT: usize = 1 << 12;
 
@@ -232,24 +228,28 @@ impl Process {
             pages,
             rights,
             is_shared,
-            file,
+            memory,
             ..
         } = event
         else {
             return None;
         };
         let (start, pages) = (*start, *pages);
-        let is_anonymous = matches!(file.as_str(), "" | INNER);
+        let is_anonymous = matches!(memory, Memory::Anonymous | Memory::Inner);
         let is_piece = std::mem::take(&mut self.is_refused) && is_anonymous;
-        let is_told = file.is_empty() && pages.saturating_mul(page_bytes) >= TOLD_BYTES_LEAST;
-        let kind = match file.as_str() {
+        let is_told =
+            *memory == Memory::Anonymous && pages.saturating_mul(page_bytes) >= TOLD_BYTES_LEAST;
+        let kind = match memory {
             _ if *is_shared => Kind::Other,
-            HEAP => heap_kind(extent),
-            "" | INNER => self.judge(start, pages, *rights, file, extent, page_bytes),
-            name if name.starts_with('[') => Kind::Other,
-            _ => Kind::File,
+            Memory::Heap => heap_kind(extent),
+            Memory::Anonymous | Memory::Inner => {
+                let is_inner = *memory == Memory::Inner;
+                self.judge(start, pages, *rights, is_inner, extent, page_bytes)
+            }
+            Memory::HeapPiece | Memory::Stack | Memory::Special(_) => Kind::Other,
+            Memory::File(_) => Kind::File,
         };
-        if file == HEAP {
+        if *memory == Memory::Heap {
             self.heap = Some((start, start + pages));
         }
         let is_taken = self.put(start, start + pages, kind);
@@ -260,13 +260,12 @@ impl Process {
                 pages,
                 rights: Rights(Rights::READ.0 | Rights::WRITE.0),
                 is_shared: false,
-                file: match file.as_str() {
-                    HEAP => HEAP,
-                    _ if is_piece => HEAP_PIECE,
-                    _ if is_told => "",
-                    _ => INNER,
-                }
-                .into(),
+                memory: match memory {
+                    Memory::Heap => Memory::Heap,
+                    _ if is_piece => Memory::HeapPiece,
+                    _ if is_told => Memory::Anonymous,
+                    _ => Memory::Inner,
+                },
                 offset: 0,
             })),
             false => is_taken.then_some(Event::Mapping(MappingEvent::Unmap { start, pages })),
@@ -279,7 +278,7 @@ impl Process {
         start: u64,
         pages: u64,
         rights: Rights,
-        file: &str,
+        is_inner: bool,
         extent: Extent,
         page_bytes: u64,
     ) -> Kind {
@@ -287,7 +286,7 @@ impl Process {
         let below = start.checked_sub(1).and_then(|last| self.spans.find(last));
         let below = below.filter(|(place, _)| place.end == start);
         // Valgrind maps upwards: what `malloc` maps may lie right above a file by chance.
-        let is_tail = file != INNER && matches!(below, Some((_, Kind::File)));
+        let is_tail = !is_inner && matches!(below, Some((_, Kind::File)));
         let is_guard = below.is_some_and(|(place, kind)| {
             *kind == Kind::Reserved && (start - place.start) * page_bytes <= GUARD_BYTES_MAX
         });
@@ -412,7 +411,7 @@ mod tests {
             pages,
             rights: Rights(rights),
             is_shared: false,
-            file: file.into(),
+            memory: file.into(),
             offset: 0,
         })
     }
@@ -492,10 +491,13 @@ mod tests {
             .events
             .iter()
             .filter_map(|placed| match &placed.event {
-                Event::Mapping(MappingEvent::Map { file, .. }) => Some(file.as_str()),
+                Event::Mapping(MappingEvent::Map { memory, .. }) => Some(memory.clone()),
                 _ => None,
             });
-        assert_eq!(files.collect::<Vec<_>>(), [INNER, HEAP_PIECE, ""]);
+        assert_eq!(
+            files.collect::<Vec<_>>(),
+            [Memory::Inner, Memory::HeapPiece, Memory::Anonymous]
+        );
         assert_eq!(block.pages, [100, 200]);
     }
 
@@ -506,7 +508,7 @@ mod tests {
             map(10, 8, "/lib/y", 3),
             map(18, 4, "", 3),
             map(30, 8, "/lib/z", 3),
-            map(38, 4, INNER, 3),
+            map(38, 4, "[inner]", 3),
         ];
         let block = kept(Extent::All, events, &[12, 19, 38, 41]);
         assert_eq!(block.pages, [38, 41]);

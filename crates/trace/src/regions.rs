@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::event::{Event, LifeEvent, MappingEvent};
+use crate::event::{Event, LifeEvent, MappingEvent, Memory};
 use crate::model::Rights;
 use crate::spans::Spans;
 
@@ -16,15 +16,11 @@ pub const HEAP: &str = "[heap]";
 /// The name of the first thread's stack, as in the kernel's list of mappings.
 pub const STACK: &str = "[stack]";
 
-/// Anonymous memory that a library maps for itself, as `malloc` does by the C library's own `mmap`:
-/// nothing that is interposed hears of it.
-pub const INNER: &str = "[inner]";
-
-/// The name for people of what an [`MappingEvent::Map`] names so.
-pub fn name_of<'a>(file: &'a str, anonymous: &'a str) -> &'a str {
-    match file {
-        "" | INNER => anonymous,
-        _ => file,
+/// The name of a region of this memory.
+fn name_of(memory: &Memory) -> &str {
+    match memory {
+        Memory::Anonymous | Memory::Inner => ANONYMOUS,
+        _ => memory.name(),
     }
 }
 
@@ -67,14 +63,14 @@ impl Regions {
                 start,
                 pages,
                 rights,
-                file,
+                memory,
                 ..
             } => {
                 let region = Region {
-                    name: name_of(file, ANONYMOUS).into(),
+                    name: name_of(memory).into(),
                     rights: *rights,
                 };
-                if file == HEAP {
+                if *memory == Memory::Heap {
                     self.heap = Some((*start, *rights));
                 }
                 let end = start.saturating_add(*pages);
@@ -178,7 +174,7 @@ mod tests {
             pages,
             rights: Rights::READ,
             is_shared: false,
-            file: file.into(),
+            memory: file.into(),
             offset: 0,
         })
     }

@@ -497,7 +497,7 @@ mod tests {
             pages,
             rights: Rights::READ,
             is_shared: false,
-            file: file.into(),
+            memory: file.into(),
             offset: 0,
         })
     }

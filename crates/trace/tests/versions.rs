@@ -1,7 +1,8 @@
 //! A file of each version that was ever written must always open, and say the same.
 
 use tidemark_trace::{
-    Block, Blocks, Ending, Event, FileEvent, Granularity, Header, Reader, TimeUnit, Unpacker,
+    Block, Blocks, Ending, Event, FileEvent, Granularity, Header, MappingEvent, Reader, TimeUnit,
+    Unpacker,
 };
 
 /// Version 1: a block with every event and the largest numbers, and 40,000 records of `python3`.
@@ -38,6 +39,21 @@ fn fingerprint(blocks: &[Block]) -> u64 {
 
 /// An event in the words in which the first fingerprints were taken: no part of it was in another.
 fn written(event: &Event) -> String {
+    if let Event::Mapping(MappingEvent::Map {
+        start,
+        pages,
+        rights,
+        is_shared,
+        memory,
+        offset,
+    }) = event
+    {
+        let file = memory.name();
+        return format!(
+            "Map {{ start: {start}, pages: {pages}, rights: {rights:?}, is_shared: {is_shared}, \
+             file: {file:?}, offset: {offset} }}"
+        );
+    }
     let text = format!("{event:?}");
     for (part, name) in [("Mapping(", ""), ("Life(", ""), ("File(", "File")] {
         let inner = text.strip_prefix(part).and_then(|it| it.strip_suffix(')'));

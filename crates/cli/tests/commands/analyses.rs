@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use tidemark_trace::{
-    Block, Event, Granularity, Header, Kinds, LifeEvent, MappingEvent, Placed, Rights, Speed,
-    TimeUnit, Writer,
+    Block, Event, Granularity, Header, Kinds, LifeEvent, MappingEvent, Memory, Placed, Rights,
+    Speed, TimeUnit, Writer,
 };
 
 use crate::support::{Folder, stderr, text, tidemark};
@@ -39,7 +39,7 @@ fn written(folder: &Folder, pages: &[u64]) -> String {
         pages: 100,
         rights: Rights::READ,
         is_shared: false,
-        file: "[heap]".into(),
+        memory: "[heap]".into(),
         offset: 0,
     });
     let mark = Event::Mark {
@@ -407,7 +407,7 @@ fn walks(folder: &Folder) -> String {
             pages: 2_000,
             rights: Rights(Rights::READ.0 | Rights::WRITE.0),
             is_shared: false,
-            file: String::new(),
+            memory: Memory::Anonymous,
             offset: 0,
         });
         let time_start = (number * Block::RECORDS_MAX) as u64 * u64::from(GAP);
@@ -579,7 +579,7 @@ fn family(folder: &Folder) -> String {
         pages: 50,
         rights: Rights::READ,
         is_shared: false,
-        file: "/lib/x".into(),
+        memory: "/lib/x".into(),
         offset: 0,
     });
     for process in 0..4 {

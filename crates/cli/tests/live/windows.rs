@@ -1,6 +1,6 @@
 //! Programs of known phases: known pages in each window.
 
-use tidemark_trace::{Event, Granularity, Kinds, LifeEvent, MappingEvent, TimeUnit};
+use tidemark_trace::{Event, Granularity, Kinds, LifeEvent, MappingEvent, Memory, TimeUnit};
 
 use crate::running::{is_permitted, printed_pages, recorded};
 use crate::support::Folder;
@@ -183,7 +183,8 @@ fn what_is_mapped_moved_and_unmapped_is_told() {
         "{order:?}"
     );
     assert_eq!(process.times_in(places[0]..places[0] + 64).len(), 64);
+    let is_heap = |memory: &Memory| *memory == Memory::Heap;
     assert!(process.find(
-        |it| matches!(it, Event::Mapping(MappingEvent::Map { file, .. }) if file == "[heap]")
+        |it| matches!(it, Event::Mapping(MappingEvent::Map { memory, .. }) if is_heap(memory))
     ));
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemark_trace::regions::INNER;
-use tidemark_trace::{Event, Kinds, MappingEvent, Rights};
+use tidemark_trace::{Event, Kinds, MappingEvent, Memory, Rights};
 
 use crate::recording::Process;
 use crate::support::Folder;
@@ -63,7 +62,7 @@ fn the_stack_grows_before_it_is_used() {
     let mut low = None;
     for (_, _, event) in &process.events {
         match event {
-            Event::Mapping(MappingEvent::Map { file, start, .. }) if file == "[stack]" => {
+            Event::Mapping(MappingEvent::Map { memory, start, .. }) if *memory == Memory::Stack => {
                 low = Some(*start)
             }
             Event::Mapping(MappingEvent::StackGrowth { start, pages }) => {
@@ -105,13 +104,13 @@ fn found_h6_what_the_c_library_maps_for_itself_is_told_from_what_the_program_map
     let (_, recording) = recorded(&folder, recorder, &[&program]);
     let events = recording.only().events.iter();
     let maps = events.filter_map(|(.., event)| match event {
-        Event::Mapping(MappingEvent::Map { pages, file, .. }) if *pages >= 700 => {
-            Some((*pages, file.as_str()))
+        Event::Mapping(MappingEvent::Map { pages, memory, .. }) if *pages >= 700 => {
+            Some((*pages, memory))
         }
         _ => None,
     });
-    let maps: Vec<(u64, &str)> = maps.filter(|(_, file)| !file.starts_with('/')).collect();
-    assert_eq!(maps, [(701, INNER), (800, "")]);
+    let maps: Vec<(u64, &Memory)> = maps.filter(|(_, memory)| memory.file().is_none()).collect();
+    assert_eq!(maps, [(701, &Memory::Inner), (800, &Memory::Anonymous)]);
 }
 
 /// A program that churns mappings and then prints what the kernel says it has. Its events give
@@ -231,12 +230,12 @@ fn told_pages(process: &Process) -> BTreeMap<u64, Mapping> {
                 pages: count,
                 rights,
                 is_shared,
-                file,
+                memory,
                 offset,
             }) => {
                 for index in 0..*count {
                     let offset = offset + 4096 * index;
-                    let file = file.starts_with('/').then(|| (file.clone(), offset));
+                    let file = memory.file().map(|file| (file.to_owned(), offset));
                     pages.insert(start + index, (*rights, *is_shared, file));
                 }
             }

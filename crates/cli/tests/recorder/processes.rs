@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use tidemark_trace::{Event, Granularity, Kinds, LifeEvent, MappingEvent, Speed};
+use tidemark_trace::{Event, Granularity, Kinds, LifeEvent, MappingEvent, Memory, Speed};
 
 use crate::recording::Recording;
 use crate::support::{Folder, TIDEMARK, stderr};
@@ -245,8 +245,8 @@ fn a_forked_child_and_its_parent_have_their_own_times() {
     let mapped = |event: &Event| {
         matches!(
             event,
-            Event::Mapping(MappingEvent::Map { file, .. })
-                if file == "[stack]"
+            Event::Mapping(MappingEvent::Map { memory, .. })
+                if *memory == Memory::Stack
         )
     };
     assert!(child.find(mapped), "the child has the parent's mappings");

@@ -189,12 +189,12 @@ impl Sharing {
                 start,
                 pages,
                 is_shared,
-                file,
+                memory,
                 offset,
                 ..
             }) => {
                 let range = *start..start.saturating_add(*pages);
-                match self.object_of(file, *is_shared) {
+                match self.object_of(memory.name(), *is_shared) {
                     Some((object, is_anonymous)) => {
                         let origin = Origin {
                             object,

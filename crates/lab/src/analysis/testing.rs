@@ -32,7 +32,7 @@ pub(super) fn map(start: u64, pages: u64, file: &str) -> Event {
         pages,
         rights: Rights::READ,
         is_shared: false,
-        file: file.into(),
+        memory: file.into(),
         offset: 0,
     })
 }

@@ -334,7 +334,7 @@ mod tests {
             pages,
             rights: Rights::ALL,
             is_shared: false,
-            file: file.into(),
+            memory: file.into(),
             offset: 0,
         })
     }

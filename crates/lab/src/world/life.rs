@@ -3,16 +3,14 @@
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::memory::address_space::Advice;
 use tidemark_core::seams::machine::Rights;
-use tidemark_trace::private::HEAP_PIECE;
-use tidemark_trace::regions::{HEAP, INNER};
-use tidemark_trace::{Event, FileEvent, LifeEvent, MappingEvent};
+use tidemark_trace::{Event, FileEvent, LifeEvent, MappingEvent, Memory};
 
 use super::copies::Copying;
 use super::engine::{Alarm, World};
 use super::order::Order;
 use super::process::{Life, Process};
 use super::scenario::Scenario;
-use super::script::{Script, is_file};
+use super::script::Script;
 use super::system::System;
 use super::thread::{State, Thread};
 
@@ -303,25 +301,27 @@ impl World<'_> {
             pages,
             rights,
             is_shared,
-            file,
+            memory,
             offset,
         } = event
         else {
             return;
         };
-        if file == HEAP {
+        if *memory == Memory::Heap {
             self.processes[process].heap = Some((*start, start + pages));
         }
         self.unmap(space, *start, *pages);
-        match file.as_str() {
-            HEAP_PIECE if self.finds_late() => {
+        match memory {
+            Memory::HeapPiece if self.finds_late() => {
                 return self.let_grow(process, *start, start + pages);
             }
-            INNER if self.finds_late() => return self.map_unseen(process, *start, start + pages),
+            Memory::Inner if self.finds_late() => {
+                return self.map_unseen(process, *start, start + pages);
+            }
             _ => {}
         }
         let (at, rights) = (VirtPage(*start), rights_of(*rights));
-        let mapped = if is_file(file) {
+        let mapped = if let Some(file) = memory.file() {
             let number = self.processes[process].program;
             let first = offset / self.script_of(number).page_bytes();
             let program = &self.scenario.programs[number];

@@ -520,13 +520,13 @@ impl Writing {
         let (file, pages) = match event {
             Event::Mapping(MappingEvent::Map {
                 pages,
-                file,
+                memory,
                 offset,
                 ..
             }) => {
                 self.has_maps = true;
                 (
-                    file.as_str(),
+                    memory.name(),
                     (offset / self.page_bytes).saturating_add(*pages),
                 )
             }

@@ -121,12 +121,12 @@ fn put_mapping(out: &mut Vec<u8>, event: &MappingEvent) {
             pages,
             rights,
             is_shared,
-            ref file,
+            ref memory,
             offset,
         } => {
             let shared = if is_shared { SHARED } else { 0 };
             put_numbers(out, &[start, pages, u64::from(rights.0) | shared, offset]);
-            put_text(out, file);
+            put_text(out, memory.name());
         }
         MappingEvent::Unmap { start, pages } | MappingEvent::StackGrowth { start, pages } => {
             put_numbers(out, &[start, pages]);
@@ -290,7 +290,7 @@ fn take_map(bytes: &mut &[u8]) -> Option<MappingEvent> {
         pages,
         rights: Rights(u8::try_from(rights & !SHARED).ok()?),
         is_shared: rights & SHARED != 0,
-        file: take_text(bytes)?,
+        memory: take_text(bytes)?.into(),
         offset,
     })
 }

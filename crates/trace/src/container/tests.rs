@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::{Error, ErrorKind, Foreign};
-use crate::event::{Event, FileEvent, LifeEvent, MappingEvent};
+use crate::event::{Event, FileEvent, LifeEvent, MappingEvent, Memory};
 use crate::model::{Block, Granularity, Header, Kinds, Placed, Rights, TimeUnit};
 
 /// A file that is gone at the end of its test.
@@ -114,7 +114,7 @@ fn events() -> Vec<Event> {
             pages,
             rights,
             is_shared: true,
-            file: text(),
+            memory: text().into(),
             offset: 1 << 40,
         }),
         Event::Mapping(MappingEvent::Map {
@@ -122,7 +122,7 @@ fn events() -> Vec<Event> {
             pages,
             rights: Rights::ALL,
             is_shared: false,
-            file: String::new(),
+            memory: Memory::Anonymous,
             offset: 0,
         }),
         Event::Mapping(MappingEvent::Unmap { start, pages }),

@@ -31,7 +31,7 @@ fn mapped(start: u64, pages: u64, file: &str, page: u64, is_shared: bool) -> Eve
         pages,
         rights: Rights::READ,
         is_shared,
-        file: file.into(),
+        memory: file.into(),
         offset: page * 4096,
     })
 }

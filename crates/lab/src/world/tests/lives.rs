@@ -35,7 +35,7 @@ pub(super) fn map(start: u64, pages: u64, rights: Rights, file: &str) -> Deed {
         pages,
         rights,
         is_shared: false,
-        file: file.into(),
+        memory: file.into(),
         offset: 0,
     }))
 }
@@ -163,7 +163,7 @@ fn a_shared_file_mapping_is_written_back_and_a_private_copy_goes_to_swap() {
         pages: 4,
         rights: WRITE,
         is_shared: true,
-        file: "/data".into(),
+        memory: "/data".into(),
         offset: 8 * 4096,
     }));
     let mut deeds = vec![start(1, 0), map_shared, map(200, 1, WRITE, "/bin/x")];

@@ -1,7 +1,5 @@
 //! Processes with a memory each, and frames that go to whoever needs them.
 
-use tidemark_trace::private::HEAP_PIECE;
-use tidemark_trace::regions::INNER;
 use tidemark_trace::{Event, LifeEvent, MappingEvent};
 
 use super::lives::{Deed, WRITE, exit, map, outcome_of, script, start};
@@ -192,7 +190,7 @@ fn found_h6_what_a_library_maps_for_itself_is_found_late_and_moves_with_what_sta
     let told = divided(900, &[script(vec![mapping("", 200, vec![exit()])])]);
     assert_eq!(told.counters.adopted_pages, 0);
     assert!(told.counters.zero_fills > 8);
-    let late = divided(900, &[script(vec![mapping(INNER, 200, then)])]);
+    let late = divided(900, &[script(vec![mapping("[inner]", 200, then)])]);
     assert_eq!(
         (late.counters.adopted_pages, late.counters.zero_fills),
         (400, 0)
@@ -207,7 +205,7 @@ fn of_two_threads_that_touch_unfound_memory_at_a_time_one_finds_it_filled() {
     deeds.push(Deed::Event(Event::Life(LifeEvent::ThreadStart {
         thread: 2,
     })));
-    deeds.push(map(1000, 20, WRITE, INNER));
+    deeds.push(map(1000, 20, WRITE, "[inner]"));
     for page in 1000..1020 {
         deeds.extend([switch(1), Store(page), switch(2), Store(page)]);
     }
@@ -245,10 +243,10 @@ fn found_h6_a_piece_in_place_of_more_heap_is_found_as_far_as_it_is_touched() {
         exit(),
     ];
     // The first 34 pages stand when a heap of 66 is found.
-    let deeds = mapping(HEAP_PIECE, 34, then);
+    let deeds = mapping("[heap piece]", 34, then);
     let deeds = deeds.into_iter().map(|deed| match deed {
         Deed::Event(Event::Mapping(MappingEvent::Map { start: 1000, .. })) => {
-            map(1000, 256, WRITE, HEAP_PIECE)
+            map(1000, 256, WRITE, "[heap piece]")
         }
         deed => deed,
     });
