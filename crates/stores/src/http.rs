@@ -83,6 +83,7 @@ impl Http {
             bytes: 0,
             version: None,
         };
+        // Of this answer only the head counts: there are servers that send more than one byte then.
         let answer = store.ask(0, 1).map_err(|error| Error::Store {
             url: shown(url),
             error,
@@ -114,12 +115,6 @@ impl Http {
         let headers = answer.headers();
         let range = header(headers, "content-range").and_then(sent);
         let range = range.ok_or_else(|| PagerError::lasting("the server names no range"))?;
-        let is_asked_for = range.first == offset && range.last == last;
-        if !is_asked_for {
-            let Sent { first, last, .. } = range;
-            let text = format!("the server sends bytes {first} to {last} instead");
-            return Err(PagerError::lasting(text));
-        }
         let version = header(headers, "etag").filter(|version| !version.starts_with("W/"));
         Ok(Answer {
             version: version.map(str::to_string),
@@ -138,6 +133,11 @@ impl Pager for Http {
         let mut answer = self.ask(offset, into.len() as u64)?;
         if answer.range.bytes != self.bytes || answer.version != self.version {
             return Err(PagerError::lasting("it has changed since it was opened"));
+        }
+        let Sent { first, last, .. } = answer.range;
+        if first != offset || last != offset + into.len() as u64 - 1 {
+            let text = format!("the server sends bytes {first} to {last} instead");
+            return Err(PagerError::lasting(text));
         }
         let mut body = answer.body.as_reader();
         body.read_exact(into).map_err(PagerError::temporary)?;
