@@ -16,7 +16,7 @@ use crate::server::unused_port;
 
 /// The longest wait for the server or a program.
 const LIMIT: Duration = Duration::from_secs(60);
-const BYTES: usize = 3 * MIB as usize + 321;
+const BYTES: usize = 2 * MIB as usize + 321;
 /// A key that addresses write otherwise.
 const KEY: &str = "a folder/größe+1 %?#=&.bin";
 const ADDRESS: &str = "s3://some/a folder/größe+1 %25%3F%23=&.bin";
@@ -119,7 +119,7 @@ fn contents() -> Vec<u8> {
     words.take(BYTES).collect()
 }
 
-/// The program of the tests below: reads an object in a memory of a third of it, and waits in the
+/// The program of the tests below: reads an object in a memory of half of it, and waits in the
 /// midst of that for a line.
 #[test]
 #[ignore = "a program of other tests"]
@@ -133,8 +133,8 @@ fn reads_an_object() {
     let plain = contents();
     assert_eq!(region.len(), plain.len());
     let mut random = SplitMix64::new(3);
-    for turn in 0..200 {
-        if turn == 50 {
+    for turn in 0..80 {
+        if turn == 20 {
             println!("in the midst");
             std::io::stdin().read_line(&mut String::new()).unwrap();
         }
