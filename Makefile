@@ -104,6 +104,7 @@ acceptance: ## The same at full size, and tests of the kernel (LTP=FOLDER: of LT
 	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
 	    --test guides
 	scripts/kernel-selftests
+	scripts/s3-server
 	[[ -z '$(LTP)' ]] || scripts/ltp '$(LTP)'
 	TIDEMARK_ACCEPTANCE=full scripts/python-tests fresh
 

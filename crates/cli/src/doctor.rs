@@ -12,6 +12,9 @@ use crate::files::Files;
 use crate::output;
 use crate::output::say;
 
+/// The profile of system calls for containers, as docker and podman read it.
+const PROFILE: &str = include_str!("../../../docs/seccomp.json");
+
 /// Shows what this host permits, and how to get what is missing
 ///
 /// Exit status: 0 if `tidemark run` works here, 1 if something it needs is missing.
@@ -27,12 +30,19 @@ pub struct Arguments {
     /// The folder for swap files
     #[arg(long, value_name = "PATH")]
     swap: Option<PathBuf>,
+    /// Print a profile of system calls to start a container with, and look at nothing
+    #[arg(long, conflicts_with_all = ["calibrate", "json", "swap"])]
+    seccomp: bool,
 }
 
 impl Files for Arguments {}
 
 /// Looks, and says what it found.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
+    if arguments.seccomp {
+        output::print(PROFILE);
+        return Ok(Exit::Fine);
+    }
     let checks = checks::collect(arguments.swap.as_deref());
     let latencies = match arguments.calibrate {
         true => calibrate::measure(arguments.swap.as_deref(), &mut |told| {

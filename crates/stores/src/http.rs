@@ -8,27 +8,20 @@
 use std::env;
 use std::io::Read;
 use std::sync::Arc;
-use std::time::Duration;
 
-use rusty_s3::{Bucket, Credentials, S3Action, UrlStyle};
 use tidemark_regions::{Pager, PagerError};
 use ureq::Agent;
 use ureq::http::{HeaderMap, StatusCode};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use url::Url;
 
-use crate::{ANSWER_LIMIT, CONNECT_LIMIT, Error, shown};
+use crate::s3::{self, Object};
+use crate::{ANSWER_LIMIT, CONNECT_LIMIT, Error, authorities, shown};
 
-/// The time for which a signature holds. Each request has its own.
-const SIGNED_FOR: Duration = Duration::from_secs(600);
 /// The number of connections that are kept while none is in use.
 const IDLE_MAX: usize = 16;
-const REGION: &str = "us-east-1";
-/// The lists of authorities of Debian's kin and of Red Hat's.
-const AUTHORITIES: [&str; 2] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-];
+/// The bytes of a refusal that are read for its words.
+const WORDS_MAX: u64 = 16 << 10;
 
 /// An object.
 pub struct Http {
@@ -42,11 +35,7 @@ pub struct Http {
 
 enum Place {
     Url(Url),
-    Signed {
-        bucket: Bucket,
-        key: String,
-        credentials: Option<Credentials>,
-    },
+    S3(Object),
 }
 
 /// A part of an object that a server has sent the head of.
@@ -65,9 +54,10 @@ struct Sent {
 }
 
 impl Http {
-    /// Opens what is there. An object of S3 is asked of the server `AWS_ENDPOINT_URL`, Amazon's if
-    /// that is not set, in the region `AWS_REGION`, and signed with `AWS_ACCESS_KEY_ID` and
-    /// `AWS_SECRET_ACCESS_KEY`, if they are set.
+    /// Opens what is there. An object of S3 is asked of the server `AWS_ENDPOINT_URL_S3` or
+    /// `AWS_ENDPOINT_URL`, Amazon's if neither is set, in the region `AWS_REGION` or
+    /// `AWS_DEFAULT_REGION`, and signed with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, if
+    /// they are set.
     ///
     /// # Errors
     /// The address names no bucket or key; the server can't be reached, or does not have it; it
@@ -93,6 +83,7 @@ impl Http {
             bytes: 0,
             version: None,
         };
+        // Of this answer only the head counts: there are servers that send more than one byte then.
         let answer = store.ask(0, 1).map_err(|error| Error::Store {
             url: shown(url),
             error,
@@ -115,17 +106,15 @@ impl Http {
         let answer = request.call().map_err(|error| told(&error))?;
         let status = answer.status();
         if status != StatusCode::PARTIAL_CONTENT {
-            return Err(refused(status));
+            let words = match self.place {
+                Place::Url(_) => String::new(),
+                Place::S3(ref object) => object.told(status.as_u16(), &text(answer.into_body())),
+            };
+            return Err(refused(status, &words));
         }
         let headers = answer.headers();
         let range = header(headers, "content-range").and_then(sent);
         let range = range.ok_or_else(|| PagerError::lasting("the server names no range"))?;
-        let is_asked_for = range.first == offset && range.last == last;
-        if !is_asked_for {
-            let Sent { first, last, .. } = range;
-            let text = format!("the server sends bytes {first} to {last} instead");
-            return Err(PagerError::lasting(text));
-        }
         let version = header(headers, "etag").filter(|version| !version.starts_with("W/"));
         Ok(Answer {
             version: version.map(str::to_string),
@@ -144,6 +133,11 @@ impl Pager for Http {
         let mut answer = self.ask(offset, into.len() as u64)?;
         if answer.range.bytes != self.bytes || answer.version != self.version {
             return Err(PagerError::lasting("it has changed since it was opened"));
+        }
+        let Sent { first, last, .. } = answer.range;
+        if first != offset || last != offset + into.len() as u64 - 1 {
+            let text = format!("the server sends bytes {first} to {last} instead");
+            return Err(PagerError::lasting(text));
         }
         let mut body = answer.body.as_reader();
         body.read_exact(into).map_err(PagerError::temporary)?;
@@ -171,31 +165,10 @@ impl Place {
         if url.scheme() != "s3" {
             return Ok(Place::Url(url.clone()));
         }
-        let wrong = |why: String| Error::Address {
+        let object = s3::object(url, |name| env::var(name).ok());
+        object.map(Place::S3).map_err(|why| Error::Address {
             url: shown(url),
             why,
-        };
-        let key = url.path().trim_start_matches('/');
-        let (Some(bucket), false) = (url.host_str(), key.is_empty()) else {
-            return Err(wrong("needs `s3://BUCKET/KEY`".into()));
-        };
-        let region = env::var("AWS_REGION").unwrap_or_else(|_| REGION.into());
-        let own = env::var("AWS_ENDPOINT_URL").ok();
-        let (server, style) = match own {
-            Some(server) => (server, UrlStyle::Path),
-            None => {
-                let server = format!("https://s3.{region}.amazonaws.com");
-                (server, UrlStyle::VirtualHost)
-            }
-        };
-        let parsed = server.parse();
-        let server: Url =
-            parsed.map_err(|error| wrong(format!("`AWS_ENDPOINT_URL` is `{server}`: {error}")))?;
-        let bucket = Bucket::new(server, style, bucket.to_string(), region);
-        Ok(Place::Signed {
-            bucket: bucket.map_err(|error| wrong(error.to_string()))?,
-            key: key.into(),
-            credentials: Credentials::from_env(),
         })
     }
 
@@ -203,29 +176,14 @@ impl Place {
     fn url(&self) -> Url {
         match self {
             Place::Url(url) => url.clone(),
-            Place::Signed {
-                bucket,
-                key,
-                credentials,
-            } => bucket
-                .get_object(credentials.as_ref(), key)
-                .sign(SIGNED_FOR),
+            Place::S3(object) => object.signed(),
         }
     }
 }
 
-/// The authorities that the machine trusts, or those of `SSL_CERT_FILE`.
+/// The settings by which the machine's authorities vouch for a server.
 fn secured(url: &Url) -> Result<TlsConfig, Error> {
-    let chosen = env::var("SSL_CERT_FILE").ok();
-    let files = chosen.iter().map(String::as_str).chain(AUTHORITIES);
-    let found = files.take(chosen.as_ref().map_or(AUTHORITIES.len(), |_| 1));
-    let found = found.into_iter().find_map(|file| std::fs::read(file).ok());
-    let text = found.ok_or_else(|| Error::Address {
-        url: shown(url),
-        why: "no list of certificate authorities; install `ca-certificates`, or set \
-              `SSL_CERT_FILE`"
-            .into(),
-    })?;
+    let text = authorities(url)?;
     let authorities = parse_pem(&text).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),
         Ok(_) | Err(_) => None,
@@ -253,12 +211,23 @@ fn sent(text: &str) -> Option<Sent> {
     })
 }
 
-fn refused(status: StatusCode) -> PagerError {
+/// The begin of a refusal's body; nothing if it does not come.
+fn text(body: ureq::Body) -> String {
+    let mut bytes = Vec::new();
+    let read = body.into_reader().take(WORDS_MAX).read_to_end(&mut bytes);
+    read.map_or(String::new(), |_| {
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// The error of an answer that has no range; `words` are the server's own.
+fn refused(status: StatusCode, words: &str) -> PagerError {
     let text = match status {
         StatusCode::OK => "the server does not serve ranges".into(),
         StatusCode::RANGE_NOT_SATISFIABLE => "it has no such bytes, or none at all".into(),
         StatusCode::PRECONDITION_FAILED => "it has changed since it was opened".into(),
-        status => format!("the server answers {status}"),
+        status if words.is_empty() => format!("the server answers {status}"),
+        status => format!("the server answers {status}: {words}"),
     };
     let may_pass = status.is_server_error()
         || matches!(

@@ -1,7 +1,7 @@
 //! Stores beyond the local disk, as pagers of [`tidemark_regions`].
 //!
 //! - `redis://[USER:PASSWORD@]HOST[:PORT]/DATABASE/NAME`: values of a server of Redis's protocol,
-//!   which are read and written.
+//!   which are read and written. `rediss://…` is the same by TLS.
 //! - `http://…`, `https://…`: an object of a server that serves ranges, which is read.
 //! - `s3://BUCKET/KEY`: an object of Amazon's S3, or of what is compatible with it, which is read.
 //!
@@ -35,7 +35,9 @@
 
 mod http;
 mod redis;
+mod s3;
 
+use std::env;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,12 @@ pub use crate::redis::Redis;
 pub const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The time for which an answer is waited for.
 pub const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// The lists of authorities of Debian's kin and of Red Hat's.
+const AUTHORITIES: [&str; 2] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+];
 
 /// The reason why a store can't be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,7 +85,7 @@ pub enum Error {
 pub fn open(url: &str) -> Result<Arc<dyn Pager>, Error> {
     let parsed = parse(url)?;
     match parsed.scheme() {
-        "redis" => Ok(Arc::new(Redis::open(&parsed)?)),
+        "redis" | "rediss" => Ok(Arc::new(Redis::open(&parsed)?)),
         "http" | "https" | "s3" => Ok(Arc::new(Http::open(&parsed)?)),
         _ => Err(unknown(&parsed)),
     }
@@ -114,7 +122,7 @@ fn parse(url: &str) -> Result<Url, Error> {
 
 fn writable(url: &Url) -> Result<(), Error> {
     match url.scheme() {
-        "redis" => Ok(()),
+        "redis" | "rediss" => Ok(()),
         "http" | "https" | "s3" => Err(Error::Address {
             url: shown(url),
             why: "objects are only read; needs one like `redis://HOST/0/NAME`".into(),
@@ -126,8 +134,22 @@ fn writable(url: &Url) -> Result<(), Error> {
 fn unknown(url: &Url) -> Error {
     Error::Address {
         url: shown(url),
-        why: "its scheme is unknown; needs `redis`, `http`, `https` or `s3`".into(),
+        why: "its scheme is unknown; needs `redis`, `rediss`, `http`, `https` or `s3`".into(),
     }
+}
+
+/// The certificates of the authorities that the machine trusts, or of `SSL_CERT_FILE`, as PEM.
+fn authorities(url: &Url) -> Result<Vec<u8>, Error> {
+    let chosen = env::var("SSL_CERT_FILE").ok();
+    let files = chosen.iter().map(String::as_str).chain(AUTHORITIES);
+    let mut files = files.take(chosen.as_ref().map_or(AUTHORITIES.len(), |_| 1));
+    let found = files.find_map(|file| std::fs::read(file).ok());
+    found.ok_or_else(|| Error::Address {
+        url: shown(url),
+        why: "no list of certificate authorities; install `ca-certificates`, or set \
+              `SSL_CERT_FILE`"
+            .into(),
+    })
 }
 
 /// The address without its password and without what follows `?`, which may be a signature.

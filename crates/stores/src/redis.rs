@@ -15,11 +15,11 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redis::{Client, Commands, Connection, Pipeline, RedisError, RetryMethod};
+use redis::{Client, Commands, Connection, Pipeline, RedisError, RetryMethod, TlsCertificates};
 use tidemark_regions::{Pager, PagerError};
 use url::Url;
 
-use crate::{ANSWER_LIMIT, CONNECT_LIMIT, Error, shown};
+use crate::{ANSWER_LIMIT, CONNECT_LIMIT, Error, authorities, shown};
 
 /// The size of the values.
 pub const CHUNK_BYTES: u64 = 64 << 10;
@@ -140,9 +140,18 @@ impl Redis {
         }
         let mut server = url.clone();
         server.set_path(&format!("/{database}"));
-        let client = Client::open(server).map_err(|error| wrong(&error.to_string()))?;
+        let client = match url.scheme() {
+            "rediss" => {
+                let certificates = TlsCertificates {
+                    client_tls: None,
+                    root_cert: Some(authorities(url)?),
+                };
+                Client::build_with_tls(server, certificates)
+            }
+            _ => Client::open(server),
+        };
         Ok(Redis {
-            client,
+            client: client.map_err(|error| wrong(&error.to_string()))?,
             name: name.into(),
             shown: shown(url),
             bytes: 0,

@@ -4,12 +4,14 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tidemark_live::sys::Errno;
+use tidemark_live::sys::program::shares_memory_with;
 use tidemark_live::sys::uffd::{Faults, Features, OpenError, Uffd};
 use tidemark_results::host::{Check, Verdict};
 use tidemark_results::text::bytes;
 
-use crate::host::{self, Lack};
-use crate::{program, recorder, room, swap};
+use crate::host::{self, Caller, Lack};
+use crate::{container, program, recorder, room, swap};
 
 /// The memory the trial run is given.
 const TRIAL_MEMORY: &str = "16M";
@@ -26,6 +28,7 @@ pub fn collect(folder: Option<&Path>) -> Vec<Check> {
         arrays(),
         features(),
         in_thread(),
+        processes(),
         io_uring(),
     ];
     checks.push(swap_folder(folder));
@@ -65,12 +68,12 @@ fn userfaultfd() -> Check {
             "permitted, for faults inside system calls, too".into(),
         ),
         Err(error) => {
-            let is_user = !rustix::process::geteuid().is_root();
             let is_denied = matches!(error, OpenError::NotPermitted { .. });
             let lack = host::describe_error(error);
-            let others = match is_denied && is_user {
-                true => host::PERMISSIONS.map(str::to_owned).into(),
-                false => vec![],
+            let others = match (is_denied, container::is_around(), Caller::find()) {
+                (true, false, Caller::User) => host::PERMISSIONS.map(str::to_owned).into(),
+                (true, true, Caller::Root) => vec![container::FOR_ROOT.to_owned()],
+                _ => vec![],
             };
             Check {
                 others,
@@ -97,6 +100,15 @@ fn arrays() -> Check {
             ),
             Some(lack) => lacking(name, lack, Verdict::Limited),
         },
+        // The kernel permits these to all: it is another that forbids them.
+        (Err(_), Err(OpenError::NotPermitted { call, .. })) if call == Errno::PERM => limited(
+            name,
+            "none: a filter of system calls forbids userfaultfd for faults in user mode, too",
+            match container::is_around() {
+                true => container::PROFILE,
+                false => "have the filter permit userfaultfd",
+            },
+        ),
         (Err(_), Err(_)) => fact(name, "not without userfaultfd".into()),
     }
 }
@@ -121,6 +133,25 @@ fn in_thread() -> Check {
     }
 }
 
+/// Checks whether an engine can tell that its process executes another program.
+fn processes() -> Check {
+    let name = "new programs";
+    match shares_memory_with(std::process::id()) {
+        true => fine(
+            name,
+            "a process that executes another program gives memory back at once".into(),
+        ),
+        false => limited(
+            name,
+            "kcmp is refused; a process that executes another program gives memory back late",
+            match container::is_around() {
+                true => container::PROFILE,
+                false => "have the filter of system calls permit kcmp",
+            },
+        ),
+    }
+}
+
 fn io_uring() -> Check {
     let disabled = read_number("/proc/sys/kernel/io_uring_disabled");
     let remedy = "sudo sysctl -w kernel.io_uring_disabled=0";
@@ -136,7 +167,10 @@ fn io_uring() -> Check {
             Ok(()) => fine("io_uring", "permitted".into()),
             Err(error) => limited(
                 &format!("refused: {error}"),
-                "allow io_uring_setup in the container's seccomp filter",
+                match container::is_around() {
+                    true => container::PROFILE,
+                    false => "have the filter of system calls permit io_uring_setup",
+                },
             ),
         },
         (Some(_), _) => limited("switched off by the administrator", remedy),

@@ -10,6 +10,7 @@ use tidemark_live::sys::{Errno, personality};
 
 use tidemark_results::{Refusal, refuse};
 
+use crate::container;
 use crate::program::plain;
 
 /// The remedy for a kernel that is too old.
@@ -180,12 +181,19 @@ pub fn feature_names(features: Features) -> Vec<&'static str> {
 
 /// Describes the effect of having no userfaultfd.
 pub fn describe_error(error: OpenError) -> Lack {
-    describe(error, Caller::find())
+    let caller = Caller::find();
+    match error {
+        OpenError::NotPermitted { device, .. } if container::is_around() => Lack {
+            what: "userfaultfd is not permitted in this container".into(),
+            remedy: Remedy::Step(container::remedy(caller, device)),
+        },
+        error => describe(error, caller),
+    }
 }
 
 /// The code that asks for a userfaultfd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Caller {
+pub enum Caller {
     /// The root of the whole machine, or of a container that shares its users.
     Root,
     /// The root of a user namespace, which is an ordinary user outside of it.
@@ -195,7 +203,8 @@ enum Caller {
 }
 
 impl Caller {
-    fn find() -> Caller {
+    /// The caller that this process is.
+    pub fn find() -> Caller {
         if !rustix::process::geteuid().is_root() {
             return Caller::User;
         }
@@ -224,9 +233,7 @@ fn describe(error: OpenError, caller: Caller) -> Lack {
         ),
         (OpenError::NotPermitted { .. }, Caller::Root) => lack(
             "userfaultfd is forbidden even to root: a seccomp filter or a missing capability",
-            Step(
-                "start the container with `--security-opt seccomp=unconfined --cap-add SYS_PTRACE`",
-            ),
+            Step("start the container or the sandbox with `--device /dev/userfaultfd`"),
         ),
         (OpenError::NotPermitted { .. }, Caller::NamespaceRoot) => lack(
             "userfaultfd is not permitted: the root of a user namespace has no more right to it \
@@ -296,7 +303,7 @@ mod tests {
                 .contains("vm.unprivileged_userfaultfd=1")
         );
         let told = describe(not_permitted(Errno::PERM), Caller::Root).to_string();
-        assert!(told.contains("; start the container with `--security-opt seccomp"));
+        assert!(told.contains("; start the container or the sandbox with `--device"));
     }
 
     #[test]

@@ -21,6 +21,7 @@
 mod acceptance;
 pub mod checks;
 mod connection;
+mod container;
 mod departures;
 mod ended;
 mod entrance;

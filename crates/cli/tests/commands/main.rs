@@ -2,6 +2,7 @@
 
 mod analyses;
 mod bad_input;
+mod containers;
 mod control;
 mod diff;
 mod experiment;

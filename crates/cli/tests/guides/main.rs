@@ -102,6 +102,7 @@ pages! {
     arrays_do_what_their_guide_says: "docs/guide/arrays.md",
     c_does_what_its_guide_says: "docs/guide/c.md",
     compare_does_what_its_guide_says: "docs/guide/compare.md",
+    containers_do_what_their_guide_says: "docs/guide/containers.md",
     diff_does_what_its_guide_says: "docs/guide/diff.md",
     faster_does_what_its_guide_says: "docs/guide/faster.md",
     files_do_what_their_guide_says: "docs/guide/files.md",

@@ -3,6 +3,7 @@
 mod http;
 mod proxy;
 mod redis;
+mod s3;
 mod server;
 mod swap;
 mod tls;

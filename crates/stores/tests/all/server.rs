@@ -15,12 +15,19 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub struct Server {
     child: Option<Child>,
     folder: PathBuf,
+    /// Settings beyond those that all have.
+    settings: Vec<String>,
     pub port: u16,
 }
 
 impl Server {
     /// Starts one whose writes outlive it, unless there is none.
     pub fn start() -> Option<Server> {
+        Server::start_with(vec![])
+    }
+
+    /// The same with more settings.
+    pub fn start_with(settings: Vec<String>) -> Option<Server> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
         let folder = Path::new("/var/tmp").join(format!("tidemark-redis-{process}-{number}"));
@@ -36,6 +43,7 @@ impl Server {
         let mut server = Server {
             child: None,
             folder,
+            settings,
             port: unused_port(number),
         };
         server.revive();
@@ -58,6 +66,7 @@ impl Server {
             .args(["--appendonly", "yes", "--appendfsync", "no", "--save", ""])
             .arg("--dir")
             .arg(&self.folder)
+            .args(&self.settings)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
@@ -97,7 +106,7 @@ impl Server {
 
 /// A port on which nothing listens, and that the kernel gives to no connection by itself: one to
 /// it would be one to itself.
-fn unused_port(number: u32) -> u16 {
+pub fn unused_port(number: u32) -> u16 {
     let first = std::process::id() * 31 + number * 7;
     let ports = (first..first + 1000).map(|port| 20_000 + (port % 12_000) as u16);
     let mut unused = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());

@@ -1,16 +1,19 @@
-//! An object by HTTPS: of a server whose certificate is made for the test.
+//! An object by HTTPS, and values of Redis by TLS, of servers whose certificate is made for these.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use tidemark_stores::open;
+use tidemark_stores::{create, open};
 use tidemark_testing::skip;
+
+use crate::server::{Server, unused_port};
 
 /// The object.
 const CONTENTS: &[u8] = b"contents that are read by a range";
@@ -20,7 +23,9 @@ struct Made(PathBuf);
 
 impl Made {
     fn new() -> Option<Made> {
-        let folder = format!("tidemark-tls-{}", std::process::id());
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Relaxed));
+        let folder = format!("tidemark-tls-{process}-{number}");
         let made = Made(Path::new("/var/tmp").join(folder));
         std::fs::create_dir(&made.0).unwrap();
         let extensions = "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n";
@@ -92,6 +97,19 @@ fn serve(client: TcpStream, config: Arc<ServerConfig>) -> std::io::Result<()> {
     stream.flush()
 }
 
+/// The output of a program of a test below.
+fn run(program: &str, url: &str, authorities: Option<PathBuf>) -> String {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", program, "--nocapture"]);
+    command.env("TIDEMARK_TEST_URL", url);
+    match authorities {
+        Some(file) => command.env("SSL_CERT_FILE", file),
+        None => command.env_remove("SSL_CERT_FILE"),
+    };
+    let output = command.output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// The program of the test below: reads an object by HTTPS.
 #[test]
 #[ignore = "a program of another test"]
@@ -118,20 +136,8 @@ fn an_object_is_read_by_https_from_a_server_that_an_authority_vouches_for() {
             let _ = serve(client.unwrap(), Arc::clone(&config));
         }
     });
-    let run = |authorities: Option<PathBuf>| {
-        let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--ignored", "--exact", "tls::reads_by_https", "--nocapture"]);
-        program.env(
-            "TIDEMARK_TEST_URL",
-            format!("https://127.0.0.1:{port}/object"),
-        );
-        match authorities {
-            Some(file) => program.env("SSL_CERT_FILE", file),
-            None => program.env_remove("SSL_CERT_FILE"),
-        };
-        let output = program.output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
+    let url = format!("https://127.0.0.1:{port}/object");
+    let run = |authorities| run("tls::reads_by_https", &url, authorities);
     let text = run(Some(made.0.join("authority.pem")));
     assert!(text.contains("read: that are"), "{text}");
     let text = run(Some(made.0.join("nothing")));
@@ -144,4 +150,59 @@ fn an_object_is_read_by_https_from_a_server_that_an_authority_vouches_for() {
         text.contains("not opened") && !text.contains("read: "),
         "{text}"
     );
+}
+
+/// The program of the test below: writes values of Redis by TLS, and reads them.
+#[test]
+#[ignore = "a program of another test"]
+fn writes_by_tls() {
+    let url = std::env::var("TIDEMARK_TEST_URL").unwrap();
+    let store = match create(&url, 200_000) {
+        Ok(store) => store,
+        Err(error) => return println!("not made: {error}"),
+    };
+    let written: Vec<u8> = (0..100_000u32).map(|number| (number % 251) as u8).collect();
+    store.write(60_000, &written).unwrap();
+    let again = open(&url).unwrap();
+    let mut read = vec![1; 200_000];
+    again.read(0, &mut read).unwrap();
+    let others = [&read[..60_000], &read[160_000..]].concat();
+    assert!(read[60_000..160_000] == written && others.iter().all(|byte| *byte == 0));
+    println!("read: all");
+}
+
+#[test]
+fn values_of_redis_go_by_tls_to_a_server_that_an_authority_vouches_for() {
+    let Some(made) = Made::new() else { return };
+    let file = |name: &str| made.0.join(name).display().to_string();
+    let port = unused_port(5000).to_string();
+    let settings = [
+        ["--tls-port", &port],
+        ["--tls-cert-file", &file("server.pem")],
+        ["--tls-key-file", &file("server.key")],
+        ["--tls-ca-cert-file", &file("authority.pem")],
+        ["--tls-auth-clients", "no"],
+    ];
+    let settings = settings.concat().into_iter().map(str::to_owned);
+    let Some(server) = Server::start_with(settings.collect()) else {
+        return;
+    };
+    let run = |url: &str, authorities| run("tls::writes_by_tls", url, authorities);
+    let url = format!("rediss://127.0.0.1:{port}/0/tls");
+    let text = run(&url, Some(made.0.join("authority.pem")));
+    assert!(text.contains("read: all"), "{text}");
+    assert_eq!(server.ask::<u64>(&["STRLEN", "tls:2"]), 65_536);
+    let text = run(&url, None);
+    assert!(
+        text.contains("not made") && text.contains("certificate"),
+        "{text}"
+    );
+    // A server that speaks TLS is not spoken to without, nor the other way round.
+    for wrong in [
+        format!("redis://127.0.0.1:{port}/0/tls"),
+        format!("rediss://127.0.0.1:{}/0/tls", server.port),
+    ] {
+        let text = run(&wrong, Some(made.0.join("authority.pem")));
+        assert!(text.contains("not made"), "{text}");
+    }
 }
