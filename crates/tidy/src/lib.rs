@@ -6,8 +6,9 @@
 //! [`places`] (unused names, and names used too often), [`outputs`] (where the command opens files
 //! for its user), [`cycles`] (files that import each other in circles), [`comments`] (how
 //! documentation begins), [`links`] (where links of pages lead), [`documents`] (how long decisions
-//! are), [`words`] (phrases in documents, messages and comments), [`dependencies`] (what nothing
-//! uses) and [`versions`] (the oldest compiler). `make check` runs them all, and so does a test.
+//! are), [`examples`] (those that are not run), [`words`] (phrases in documents, messages and
+//! comments), [`dependencies`] (what nothing uses) and [`versions`] (the oldest compiler). `make
+//! check` runs them all, and so does a test.
 //!
 //! # Invariants
 //! 1. A rule reads; it changes nothing.
@@ -19,6 +20,7 @@ pub mod core;
 pub mod cycles;
 pub mod dependencies;
 pub mod documents;
+pub mod examples;
 pub mod finding;
 pub mod layers;
 pub mod links;
@@ -49,6 +51,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         comments::check,
         links::check,
         documents::check,
+        examples::check,
         dependencies::check,
         versions::check,
         words::check,
