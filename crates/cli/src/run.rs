@@ -17,7 +17,7 @@ use tidemark_live::control;
 use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, basis, text};
 use tidemark_supervisor::jobs::JOBS_MAX;
-use tidemark_supervisor::supervise::{ending_of, supervise};
+use tidemark_supervisor::supervise::{Start, ending_of, supervise};
 use tidemark_supervisor::tree::Books;
 
 use crate::division::Division;
@@ -32,6 +32,9 @@ use plan::Plan;
 /// is in compressed memory or in a swap file that is deleted at the end. Stacks, code, shared
 /// memory and, without --files, mapped files are not managed; their resident part is counted as
 /// unmanaged. The program's output, signals and exit status do not change.
+///
+/// Where this user may not use all of userfaultfd, the program's system calls are held up until
+/// their memory is there, which is slower; `tidemark doctor` tells how to permit all.
 ///
 /// Statistics are written when PROGRAM ends. Processes that outlive it stay managed: a
 /// `tidemark keep` in the background serves them until the last of them ends.
@@ -221,9 +224,13 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .management
         .as_ref()
         .map(|it| it.divider.frames_min * PAGE_BYTES);
+    let holds_calls = plan.management.as_ref().is_some_and(|it| it.holds_calls);
     let (end, mut books) = match plan.management {
         Some(management) => management.run(plan.command)?,
-        None => (supervise(plan.command, None)?, Books::default()),
+        None => (
+            supervise(plan.command, Start::Plain, None)?,
+            Books::default(),
+        ),
     };
     books.notes.splice(0..0, plan.notes);
     books.total.elapsed_s = end.elapsed.as_secs_f64();
@@ -243,7 +250,12 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
             .map(|word| word.to_string_lossy().into())
             .collect(),
         policy: plan.policy.into(),
-        mode: mode(&arguments).into(),
+        mode: if holds_calls {
+            USER_MODE
+        } else {
+            mode(&arguments)
+        }
+        .into(),
         memory_bytes: plan.memory_bytes,
         division: division.map(|rule| rule.name().into()),
         task_bytes_min,
@@ -276,6 +288,9 @@ fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<Out
         exit::tell(&refusal);
     }
 }
+
+/// The mode of records of runs that serve faults in user mode alone.
+const USER_MODE: &str = "user-mode";
 
 /// The mode in which faults are delivered, in the words of records and of engines.
 fn mode(arguments: &Arguments) -> &'static str {

@@ -10,6 +10,7 @@
 //!
 //! Every message has a fixed length, and integers are little endian.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,6 +23,7 @@ use rustix::net::{
 };
 
 use crate::shared::ProcessIndex;
+use crate::sys::calls::{CALL_BYTES, Call};
 use crate::sys::folders;
 
 /// The path of the supervisor's socket. Without it the engine runs alone: it makes its own
@@ -61,6 +63,9 @@ pub const POOL: &str = "TIDEMARK_POOL_BYTES";
 pub const FAULT: &str = "TIDEMARK_FAULT";
 /// The file that decisions are appended to, used only without a supervisor.
 pub const DECISIONS: &str = "TIDEMARK_DECISIONS";
+/// If set, faults are served in user mode alone, all managed memory lies in one
+/// [range](crate::sys::calls::RANGE), and the supervisor sends system calls that need it.
+pub const CALLS: &str = "TIDEMARK_CALLS";
 /// The length of a window in nanoseconds, if references are to be recorded (`record --live`). The
 /// last file of the grant is then not for decisions, but the process's log of references
 /// ([`reference_log`](crate::reference_log)).
@@ -95,6 +100,8 @@ const LEAVES: u8 = 2;
 const SHARES: u8 = 3;
 /// The byte that says that a file with a line to write comes with it.
 const SAYS: u8 = 4;
+/// The byte of the supervisor before a system call that is held up.
+const CALL: u8 = 5;
 const GRANT_MAGIC: u32 = u32::from_le_bytes(*b"TMgo");
 const VERSION: u32 = 1;
 const NO_INDEX: u32 = u32::MAX;
@@ -193,6 +200,9 @@ pub struct Grant {
     pub frames_budget: u32,
     /// The most frames it may ever be given: the size of its pool.
     pub frames_max: u32,
+    /// The number of the namespace of processes that the supervisor is in, if system calls are held
+    /// up; zero if they are not.
+    pub namespace: u32,
 }
 
 impl Grant {
@@ -205,7 +215,7 @@ impl Grant {
             record,
             self.frames_budget,
             self.frames_max,
-            0,
+            self.namespace,
             0,
             0,
         ])
@@ -213,11 +223,20 @@ impl Grant {
 
     /// Reads a message; `None` if it is not one of this version.
     pub fn from_bytes(bytes: &[u8; GRANT_BYTES]) -> Option<Grant> {
-        let [magic, version, record, frames_budget, frames_max, ..] = unpack(bytes);
+        let [
+            magic,
+            version,
+            record,
+            frames_budget,
+            frames_max,
+            namespace,
+            ..,
+        ] = unpack(bytes);
         (magic == GRANT_MAGIC && version == VERSION).then_some(Grant {
             record: (record != NO_INDEX).then_some(ProcessIndex(record)),
             frames_budget,
             frames_max,
+            namespace,
         })
     }
 }
@@ -232,6 +251,8 @@ pub struct GrantFiles {
     /// The file to which decisions are logged, open for appending; or where references are
     /// ([`WINDOW`]).
     pub decisions: Option<OwnedFd>,
+    /// The listener by which system calls are answered that are held up.
+    pub calls: Option<OwnedFd>,
 }
 
 /// Connects to the supervisor and introduces this process. What it answers is to be
@@ -276,13 +297,19 @@ fn new_socket() -> io::Result<OwnedFd> {
 /// A refusal is `Ok` with no files.
 pub fn await_grant(connection: BorrowedFd<'_>) -> io::Result<(Grant, Option<GrantFiles>)> {
     let mut bytes = [0; GRANT_BYTES];
-    let mut files = receive(connection, &mut bytes)?.into_iter();
+    let mut files = receive(connection, &mut bytes)?;
     let grant = Grant::from_bytes(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+    let calls = match grant.namespace {
+        0 => None,
+        _ => files.pop(),
+    };
+    let mut files = files.into_iter();
     let files = match (files.next(), files.next(), files.next()) {
         (Some(shared), Some(swap), decisions) => Some(GrantFiles {
             shared,
             swap,
             decisions,
+            calls,
         }),
         _ => None,
     };
@@ -311,6 +338,7 @@ pub fn refuse(connection: BorrowedFd<'_>) {
         record: None,
         frames_budget: 0,
         frames_max: 0,
+        namespace: 0,
     };
     // One that has gone needs no answer.
     let _ = answer(connection, grant, &[]);
@@ -358,6 +386,54 @@ pub fn poke(connection: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
+/// Sends an engine a system call that is held up. `WouldBlock`: it has too much to read. Never
+/// blocks. Supervisor only.
+pub fn send_call(connection: BorrowedFd<'_>, call: Call) -> io::Result<()> {
+    let mut message = [CALL; 1 + CALL_BYTES];
+    message[1..].copy_from_slice(&call.to_bytes());
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    match rustix::net::send(connection, &message, flags)? {
+        sent if sent == message.len() => Ok(()),
+        // The kernel takes so little as a whole or not at all.
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+/// The words of the supervisor, as they come: pokes and calls.
+#[derive(Debug, Default)]
+pub struct Words {
+    /// The beginning of a call whose end has not come.
+    rest: Vec<u8>,
+    calls: VecDeque<Call>,
+}
+
+impl Words {
+    /// Takes in what has been read. Returns true if a poke is among it.
+    pub fn take_in(&mut self, mut bytes: &[u8]) -> bool {
+        let mut is_poked = false;
+        while let Some((&first, others)) = bytes.split_first() {
+            if self.rest.is_empty() && first != CALL {
+                is_poked = true;
+                bytes = others;
+                continue;
+            }
+            let due = (1 + CALL_BYTES - self.rest.len()).min(bytes.len());
+            self.rest.extend_from_slice(&bytes[..due]);
+            bytes = &bytes[due..];
+            if let Ok(call) = <&[u8; CALL_BYTES]>::try_from(&self.rest[1..]) {
+                self.calls.push_back(Call::from_bytes(call));
+                self.rest.clear();
+            }
+        }
+        is_poked
+    }
+
+    /// Takes the first call that has come and was not taken.
+    pub fn take_call(&mut self) -> Option<Call> {
+        self.calls.pop_front()
+    }
+}
+
 /// Says that the engine leaves since its program has left its memory, and so may go on without it.
 /// Engine only.
 pub fn leave(connection: BorrowedFd<'_>) {
@@ -383,7 +459,7 @@ pub fn say(connection: BorrowedFd<'_>, line: &[u8]) -> io::Result<()> {
 /// Takes in what an engine says after its hello. Supervisor only.
 pub fn hear(connection: BorrowedFd<'_>) -> io::Result<Heard> {
     let mut bytes = [0; 64];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
     let read = recvmsg(
@@ -434,7 +510,7 @@ impl Heard {
 }
 
 fn send(connection: BorrowedFd<'_>, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
         return Err(io::Error::new(
@@ -459,7 +535,7 @@ fn receive(connection: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<Vec<Owned
     let mut files = Vec::new();
     let mut filled = 0;
     while filled < bytes.len() {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut bytes[filled..])];
         let flags = RecvFlags::CMSG_CLOEXEC;
@@ -516,6 +592,7 @@ mod tests {
             record: Some(ProcessIndex(1)),
             frames_budget: 10,
             frames_max: 20,
+            namespace: 77,
         };
         assert_eq!(Grant::from_bytes(&grant.to_bytes()), Some(grant));
         assert_eq!(Grant::from_bytes(&hello.to_bytes()), None);
@@ -540,6 +617,7 @@ mod tests {
                 record,
                 frames_budget: 4,
                 frames_max: 4,
+                namespace: 0,
             };
             answer(connection.as_fd(), grant, &[shared.as_fd(), swap.as_fd()]).unwrap();
             poke(connection.as_fd()).unwrap();
@@ -557,6 +635,31 @@ mod tests {
         assert_eq!(Shared::open(files.shared).unwrap().swap_slots(), 10);
         assert_eq!((grant.frames_budget, files.decisions.is_some()), (4, false));
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn calls_come_whole_whatever_is_read_at_a_time() {
+        let call = |thread| Call {
+            id: 1 << 40 | u64::from(thread),
+            thread,
+            number: 7,
+            arguments: [u64::from(CALL); 6],
+        };
+        let (here, there) = std::os::unix::net::UnixStream::pair().unwrap();
+        for thread in 1..4 {
+            send_call(here.as_fd(), call(thread)).unwrap();
+            poke(here.as_fd()).unwrap();
+        }
+        drop(here);
+        let mut sent = Vec::new();
+        io::Read::read_to_end(&mut &there, &mut sent).unwrap();
+        for step in [1, 3, 64, 65, 66, 67, 200] {
+            let mut words = Words::default();
+            let poked = sent.chunks(step).filter(|part| words.take_in(part));
+            assert!((1..4).contains(&poked.count()));
+            let heard: Vec<Call> = std::iter::from_fn(|| words.take_call()).collect();
+            assert_eq!(heard, [call(1), call(2), call(3)], "{step} at a time");
+        }
     }
 
     #[test]

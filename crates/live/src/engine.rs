@@ -26,6 +26,7 @@
 //! | [`files`] | mapped files: takes them over, serves their faults, follows their calls |
 //! | [`changes`] | follows what the program unmaps, moves and empties |
 //! | [`asks`] | answers program threads |
+//! | [`calls`] | holds system calls up until their memory is there |
 //! | [`adopt`] | looks for new memory, and for pages that the program has filled |
 //! | [`outside`] | retries pages that the kernel holds, and says how many there are |
 //! | [`locks`] | lets go of locked memory |
@@ -44,6 +45,7 @@
 mod adopt;
 mod asks;
 mod budget;
+mod calls;
 mod changes;
 mod ending;
 mod faults;
@@ -81,6 +83,7 @@ use tidemark_tasks::TaskMemory;
 
 use crate::machine::LiveMachine;
 use crate::parts::addresses::AddressSpace;
+use crate::parts::calls::Calls;
 use crate::parts::ending::Ending;
 use crate::parts::intake::Intake;
 use crate::parts::line::Line;
@@ -101,6 +104,7 @@ pub struct Engine {
     store: SwapStore,
     addresses: AddressSpace,
     intake: Intake,
+    calls: Calls,
     place: Place,
     ending: Ending,
     traced: Traced,

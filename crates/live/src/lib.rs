@@ -44,7 +44,8 @@
 //! processes share ([`shared`]), go by exchanging single words.
 //!
 //! `run --locks` measures how long those that threads contend for are waited for and held:
-//! [`meters`]. The supervisor is one thread, and has no lock.
+//! [`meters`]. The supervisor has one lock, of the engines that system calls
+//! are sent to: held to look one up, or to send it a call.
 //!
 //! # In a forked child
 //! There is one thread, the one that forked, until it has started an engine thread. At the fork the
@@ -66,6 +67,7 @@
 //! [`requests`] tells that by the process's number.
 #![deny(unsafe_code)]
 
+pub mod calls;
 pub mod control;
 pub mod disk;
 pub mod engine;

@@ -133,6 +133,10 @@ pub struct LiveMachine {
     hand: Option<&'static Hand>,
     /// The ranges that the program may only read, in mappings that are writable.
     closed: Ranges,
+    /// The ranges whose pages stay in place: system calls that go on need them.
+    kept: Ranges,
+    /// The faults of the program that are served.
+    faults: Faults,
     /// True if pages that were in the program count as modified, whatever they hold.
     is_suspicious: bool,
     /// True if pages are known to be modified without a sum, where that can be seen.
@@ -249,6 +253,8 @@ impl LiveMachine {
             setbacks: VecDeque::with_capacity(64),
             hand: None,
             closed: Ranges::new(),
+            kept: Ranges::new(),
+            faults,
             is_suspicious: false,
             skips_sums: false,
             waits_in_vain: 0,
@@ -265,6 +271,12 @@ impl LiveMachine {
             self.program.be_quiet();
             self.is_suspicious = true;
         }
+    }
+
+    /// Leaves the pages of these ranges in place, and of no others: those that are to leave stay as
+    /// if the kernel held them.
+    pub fn keep(&mut self, ranges: Ranges) {
+        self.kept = ranges;
     }
 
     /// Takes no sums of pages that are surely modified, if their store needs none.

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`addresses`] | the program's address space: what is managed, to be adopted, locked |
 //! | [`intake`] | messages, faults that are not over, changes that are not settled, rests |
+//! | [`calls`] | system calls that are held up until their memory is there |
 //! | [`mod@line`] | the record, the supervisor, the doorbell, a child's parent |
 //! | [`telemetry`] | the reports: [`gauges`], [`decisions`], [`sampling`], [`drawing`] |
 //! | [`turns`] | the times of ticks, looks and retries |
@@ -16,6 +17,7 @@
 //! | [`trouble`], [`units`] | failures and messages; pages, addresses, times |
 
 pub mod addresses;
+pub mod calls;
 pub mod decisions;
 pub mod drawing;
 pub mod ending;

@@ -9,6 +9,7 @@
 //! it has stood for a while: allocators open such reservations bit by bit, whereas the C library
 //! opens a new thread's stack at once, as soon as the thread that makes it has a processor.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use tidemark_core::time::Time;
@@ -57,6 +58,8 @@ pub struct Scanner {
     reserved: Vec<Reservation>,
     /// Threads whose stacks could not be found yet.
     stackless: Vec<u32>,
+    /// The addresses of what is managed; all, but where system calls are held up for it.
+    bounds: Range<usize>,
 }
 
 /// Memory without any rights.
@@ -91,7 +94,13 @@ impl Scanner {
             locked: Ranges::new(),
             reserved: Vec::new(),
             stackless: Vec::new(),
+            bounds: 0..usize::MAX,
         })
+    }
+
+    /// Passes through what does not lie in these addresses.
+    pub fn keep_within(&mut self, bounds: Range<usize>) {
+        self.bounds = bounds;
     }
 
     /// Opens the files anew in a forked child. The one thread that is left is known to the caller.
@@ -293,7 +302,11 @@ impl Scanner {
         for (from, to) in self.locked.collect_overlaps(start, end) {
             taken.insert(from, to);
         }
-        taken.collect_gaps(start, end)
+        let (start, end) = (start.max(self.bounds.start), end.min(self.bounds.end));
+        match start < end {
+            true => taken.collect_gaps(start, end),
+            false => Vec::new(),
+        }
     }
 
     /// The files of this process.

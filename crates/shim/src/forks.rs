@@ -12,7 +12,9 @@
 use std::ffi::{c_int, c_long, c_void};
 use std::sync::atomic::AtomicUsize;
 
-use crate::calls::{find_original, keeping_errno, note_error, system_call};
+use tidemark_live::sys::calls;
+
+use crate::calls::{find_original, keeping_errno, note_error, system_call_of_six};
 use crate::hooks::{self, Readiness};
 use crate::process::PROCESS;
 use crate::thread::{self, block_signals};
@@ -28,12 +30,21 @@ pub(crate) extern "C" fn fork_at_site(
     child_id: c_long,
     variables: c_long,
 ) -> c_long {
-    let arguments = [flags, stack, parent_id, child_id, variables];
+    let arguments = [flags, stack, parent_id, child_id, variables, prepared()];
     // SAFETY: the caller's system call, as it is.
-    let call = || unsafe { system_call(libc::SYS_clone, arguments) };
+    let call = || unsafe { system_call_of_six(libc::SYS_clone, arguments) };
     match flags & c_long::from(libc::CLONE_VM) {
         0 => around_fork(call),
         _ => call(),
+    }
+}
+
+/// The sixth argument of a fork, which the kernel ignores: a filter of ours lets it pass if the
+/// engine rests for it. In a process that shares another one's memory it rests for nothing.
+fn prepared() -> c_long {
+    match PROCESS.requests.is_here() {
+        true => calls::PREPARED as c_long,
+        false => 0,
     }
 }
 
@@ -80,6 +91,11 @@ pub unsafe extern "C" fn clone(
             )
         };
     }
+    // The C library leaves it where a system call has its sixth argument.
+    let variables = match flags & libc::CLONE_SETTLS {
+        0 => prepared() as usize,
+        _ => variables,
+    };
     // The child has a copy of this stack, and finds it at the same address.
     let mut clone_start = CloneStart {
         start,
@@ -132,7 +148,7 @@ unsafe extern "C" fn fork_by_call(
     e: c_long,
 ) -> c_long {
     // SAFETY: the caller's system call, as it is.
-    let call = || unsafe { system_call(number, [a, b, c, d, e]) };
+    let call = || unsafe { system_call_of_six(number, [a, b, c, d, e, prepared()]) };
     note_error(around_fork(call))
 }
 

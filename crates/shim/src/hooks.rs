@@ -15,7 +15,7 @@ use tidemark_live::sys::{PAGE, signal, thread};
 
 use crate::calls::{keeping_errno, note_error, system_call, system_call_of_six};
 use crate::process::{ASK_LIMIT, FORK_PAUSE, PROCESS};
-use crate::{engine, heap, own};
+use crate::{engine, heap, own, places};
 
 /// Smaller mappings are announced together: to announce one costs as much as filling it.
 const ANNOUNCED_BYTES_LEAST: usize = 128 << 10;
@@ -73,8 +73,15 @@ pub(crate) extern "C" fn map_at_site(
 
 /// The C library's change of where the heap ends.
 pub(crate) extern "C" fn grow_heap_at_site(end: usize) -> c_long {
+    let known = PROCESS.heap_end();
+    // What the kernel answers to a change that it refuses is the end as it was.
+    let wanted = if places::refuses_heap(known, end) {
+        0
+    } else {
+        end
+    };
     // SAFETY: the caller's call.
-    let answer = unsafe { system_call(libc::SYS_brk, [end as c_long, 0, 0, 0, 0]) };
+    let answer = unsafe { system_call(libc::SYS_brk, [wanted as c_long, 0, 0, 0, 0]) };
     let after = (answer as usize).next_multiple_of(PAGE);
     let before = PROCESS.set_heap_end(after);
     if before != 0 && before < after && is_followed() {
@@ -105,14 +112,20 @@ fn map(
     }
     let is_private = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0;
     if !is_private || !is_followed() {
-        return map_by_call(start, bytes, rights, flags, file, offset);
+        return match is_private && places::suits(start, rights, flags) {
+            true => places::map(bytes, rights, flags),
+            false => map_by_call(start, bytes, rights, flags, file, offset),
+        };
     }
     // Pages come as they are touched: all at once they might be more than the budget.
     let kind = match flags & libc::MAP_LOCKED {
         0 => flags & !libc::MAP_POPULATE,
         _ => flags,
     };
-    let answer = map_by_call(start, bytes, rights, kind, file, offset);
+    let answer = match places::suits(start, rights, flags) {
+        true => places::map(bytes, rights, kind),
+        false => map_by_call(start, bytes, rights, kind, file, offset),
+    };
     if !(-4095..0).contains(&answer) {
         keeping_errno(|| announce(answer as usize, bytes, rights, flags));
     }

@@ -13,6 +13,7 @@
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
 //! - [`lent`] makes calls copy that would lend memory to the kernel which may then move.
+//! - [`places`] keeps memory in one range, where faults are served in user mode alone.
 //! - [`spawns`] reports programs that the C library executes itself.
 //! - [`calls`] are the kernel's, and the functions behind ours.
 //! - [`layout`] is about where the libraries of a program in step lie.
@@ -39,6 +40,7 @@ mod lent;
 mod limits;
 mod locks;
 mod own;
+mod places;
 mod process;
 mod processors;
 mod sigbus;
@@ -145,6 +147,7 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     if setup.measures_locks {
         meters::start();
     }
+    let holds_calls = setup.holds_calls;
     PROCESS.note_mode(setup.mode, setup.windows.is_some());
     if setup.windows.is_some() {
         ends::find_originals();
@@ -154,8 +157,12 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     }
     // SAFETY: no engine runs yet, and the program's own code has not begun.
     unsafe { engine::prepare(setup)? };
-    sites::replace().map_err(|(function, error)| Trouble::Library { function, error })?;
+    sites::replace(holds_calls)
+        .map_err(|(function, error)| Trouble::Library { function, error })?;
     hooks::find_heap_end();
+    if holds_calls {
+        places::begin();
+    }
     // SAFETY: the stack slots were made just now.
     unsafe { engine::start_threads(engine::run_engine, START_LIMIT) }.map_err(|error| {
         Trouble::Call {

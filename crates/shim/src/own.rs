@@ -12,6 +12,7 @@ use tidemark_live::sys::{Errno, PAGE, reserve};
 
 use crate::calls::{keeping_errno, note_error, system_call, system_call_of_six};
 use crate::hooks::{self, files};
+use crate::places;
 use crate::process::{ASK_LIMIT, PROCESS};
 
 /// The number of times that a mapping is tried again that the kernel has as several.
@@ -37,6 +38,9 @@ pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int {
     visit_foreign(start as usize, bytes, |start, bytes| {
+        if places::passes_over(start, advice) {
+            return 0;
+        }
         if let Some(answer) = files::advise(start, bytes, advice) {
             return note_error(answer) as c_int;
         }
@@ -231,6 +235,9 @@ fn map_like(other: Area, bytes: usize) -> c_long {
         | right(other.is_writable, libc::PROT_WRITE)
         | right(other.is_executable, libc::PROT_EXEC);
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    if places::suits(0, rights, kind) {
+        return places::map(bytes, rights, kind);
+    }
     let arguments = [0, bytes as c_long, rights.into(), kind.into(), -1, 0];
     // SAFETY: makes a new mapping, and changes none.
     unsafe { system_call_of_six(libc::SYS_mmap, arguments) }
@@ -262,6 +269,9 @@ fn move_memory(
     flags: c_int,
     place: usize,
 ) -> c_long {
+    if places::moves(start, flags) {
+        return places::move_within(start, bytes_before, bytes, flags);
+    }
     let arguments = [start, bytes_before, bytes, flags as usize, place];
     // SAFETY: the caller's call, or for a part of its range.
     unsafe { system_call(libc::SYS_mremap, arguments.map(|word| word as c_long)) }

@@ -123,6 +123,11 @@ impl Process {
         self.heap_end.swap(end, Ordering::AcqRel)
     }
 
+    /// The end of the heap, as this process last set it; zero: it is not known.
+    pub(crate) fn heap_end(&self) -> usize {
+        self.heap_end.load(Ordering::Acquire)
+    }
+
     /// The end of the numbers of the engine's files.
     pub(crate) fn files_end(&self) -> i32 {
         self.files_end.load(Ordering::Relaxed)

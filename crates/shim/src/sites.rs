@@ -1,5 +1,6 @@
 //! The places in the C library where it calls the kernel by itself: a fork, growth of the heap, and
-//! mappings of its own (arenas of `malloc`, large blocks).
+//! mappings of its own (arenas of `malloc`, large blocks); moves of those where memory must stay in
+//! a range.
 //!
 //! No symbol stands between such a call and the kernel, so the instruction itself is replaced: the
 //! system call of `_Fork`, `brk` and `mmap` becomes a jump to here. Each is found by its number in
@@ -20,7 +21,7 @@ use rustix::mm::MprotectFlags;
 use tidemark_live::sys::{Errno, PAGE};
 
 use crate::calls::find_original;
-use crate::{forks, hooks};
+use crate::{forks, hooks, places};
 
 /// The most bytes of a function that are searched.
 const FUNCTION_BYTES_MAX: usize = 256;
@@ -37,6 +38,7 @@ struct Site {
 static FORK_BACK: AtomicUsize = AtomicUsize::new(0);
 static HEAP_BACK: AtomicUsize = AtomicUsize::new(0);
 static MAP_BACK: AtomicUsize = AtomicUsize::new(0);
+static MOVE_BACK: AtomicUsize = AtomicUsize::new(0);
 
 const SITES: [Site; 3] = [
     Site {
@@ -59,10 +61,20 @@ const SITES: [Site; 3] = [
     },
 ];
 
-/// Has the C library come here for the calls of [`SITES`]. An error names the function in which
-/// there is no such place, or that can't be written to.
-pub(crate) fn replace() -> Result<(), (&'static CStr, Errno)> {
-    for site in &SITES {
+/// The place of moves, which matters where memory must stay in a range.
+const MOVES: Site = Site {
+    function: c"mremap",
+    call: libc::SYS_mremap,
+    entry: move_entry,
+    back: &MOVE_BACK,
+};
+
+/// Has the C library come here for the calls of [`SITES`], and for its moves if memory must stay in
+/// a range. An error names the function in which there is no such place, or that can't be written
+/// to.
+pub(crate) fn replace(stays_in_range: bool) -> Result<(), (&'static CStr, Errno)> {
+    let moves = stays_in_range.then_some(&MOVES);
+    for site in SITES.iter().chain(moves) {
         site.replace().map_err(|error| (site.function, error))?;
     }
     Ok(())
@@ -356,3 +368,4 @@ macro_rules! entry {
 entry!(fork_entry, forks::fork_at_site, FORK_BACK);
 entry!(heap_entry, hooks::grow_heap_at_site, HEAP_BACK);
 entry!(map_entry, hooks::map_at_site, MAP_BACK);
+entry!(move_entry, places::move_at_site, MOVE_BACK);

@@ -16,6 +16,11 @@ use crate::{container, program, recorder, room, swap};
 /// The memory the trial run is given.
 const TRIAL_MEMORY: &str = "16M";
 
+/// The effect of a userfaultfd that serves faults in user mode alone.
+const USER_MODE: &str = "permitted in user mode alone: `run` holds system calls up until their \
+                         memory is there, and is slower; `--files`, `--in-thread`, `--in-step` and \
+                         `record --live` need all of it";
+
 /// The oldest kernel that has what is needed.
 const KERNEL_MIN: (u32, u32) = (6, 8);
 
@@ -62,7 +67,20 @@ fn memory() -> Check {
 }
 
 fn userfaultfd() -> Check {
+    let name = "userfaultfd";
     match Uffd::offered() {
+        // A run does without the rest.
+        Err(error) if host::has_user_mode() => {
+            let lack = host::describe_error(error);
+            let others = match rustix::process::geteuid().is_root() {
+                true => vec![],
+                false => host::PERMISSIONS.map(str::to_owned).into(),
+            };
+            Check {
+                others,
+                ..limited(name, USER_MODE, lack.remedy.text())
+            }
+        }
         Ok(_) => fine(
             "userfaultfd",
             "permitted, for faults inside system calls, too".into(),
@@ -115,7 +133,8 @@ fn arrays() -> Check {
 
 fn features() -> Check {
     let name = "userfaultfd features";
-    let Ok(offered) = Uffd::offered() else {
+    let offered = Uffd::offered().or_else(|_| Uffd::offered_for(Faults::UserMode));
+    let Ok(offered) = offered else {
         return fact(name, "not known without userfaultfd".into());
     };
     match host::describe_missing(host::NEEDED.without(offered)) {
@@ -129,7 +148,7 @@ fn in_thread() -> Check {
     match Uffd::offered().map(|offered| host::describe_missing(Features::SIGBUS.without(offered))) {
         Ok(None) => fine(name, "SIGBUS delivery".into()),
         Ok(Some(lack)) => lacking(name, lack, Verdict::Limited),
-        Err(_) => fact(name, "not known without userfaultfd".into()),
+        Err(_) => fact(name, "not without all of userfaultfd".into()),
     }
 }
 
@@ -253,7 +272,7 @@ fn trial(folder: Option<&Path>) -> Check {
         .args(["--", "sh", "-c", "exit 42"])
         .stdin(Stdio::null());
     match trial.output() {
-        Ok(output) if output.status.code() == Some(42) && output.stderr.is_empty() => {
+        Ok(output) if output.status.code() == Some(42) && is_quiet(&output.stderr) => {
             fine(name, "a shell ran in 16 MiB and ended as it should".into())
         }
         Ok(output) => {
@@ -267,6 +286,12 @@ fn trial(folder: Option<&Path>) -> Check {
         }
         Err(error) => missing(name, error.to_string(), "report it, with this output"),
     }
+}
+
+/// Returns true if a run has said no more than how it serves faults.
+fn is_quiet(errors: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(errors);
+    text.lines().all(|line| line.contains(host::IN_USER_MODE))
 }
 
 /// Checks whether the kernel's own swap can be measured beside ours.

@@ -40,6 +40,7 @@ const MESSAGE_BYTES: usize = 16;
 struct Estate {
     folder: PrivateFolder,
     has_decisions: bool,
+    has_calls: bool,
     /// The name of the rule by which memory is divided, and the frames left to each.
     division: (String, u64),
     members: Vec<MemberState>,
@@ -54,7 +55,7 @@ pub fn keep(socket: BorrowedFd<'_>) -> std::io::Result<()> {
     let mut last_seen = Instant::now();
     while last_seen.elapsed() < LINGERING {
         tree.wait();
-        if tree.has_members() {
+        if tree.is_needed() {
             last_seen = Instant::now();
         }
     }
@@ -78,10 +79,12 @@ pub fn hand_over(tree: Tree, folder: PrivateFolder) -> std::io::Result<()> {
         .process_group(0);
     command.spawn()?;
     let (divider, has_decisions) = (tree.divider(), tree.has_decisions());
+    let has_calls = tree.has_calls();
     let (members, files) = tree.hand_over()?;
     let estate = Estate {
         folder,
         has_decisions,
+        has_calls,
         division: (divider.rule.name().into(), divider.frames_min),
         members,
     };
@@ -144,7 +147,12 @@ fn receive(socket: BorrowedFd<'_>) -> std::io::Result<(Tree, PrivateFolder)> {
     let mut text = vec![0; text_bytes];
     receive_all(socket, &mut text)?;
     let estate: Estate = serde_json::from_slice(&text)?;
-    let mut tree = Tree::take_over(estate.members, files, estate.has_decisions)?;
+    let mut tree = Tree::take_over(
+        estate.members,
+        files,
+        estate.has_decisions,
+        estate.has_calls,
+    )?;
     let (rule, frames_min) = estate.division;
     tree.divide_by(Divider {
         rule: Rule::find(&rule).ok_or(std::io::ErrorKind::InvalidData)?,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tidemark_live::stamp;
-use tidemark_live::sys::uffd::{Features, OpenError, Uffd};
+use tidemark_live::sys::uffd::{Faults, Features, OpenError, Uffd};
 use tidemark_live::sys::{Errno, personality};
 
 use tidemark_results::{Refusal, refuse};
@@ -85,6 +85,47 @@ pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
         Ok(offered) => describe_missing(needed.without(offered)),
         Err(error) => Some(describe_error(error)),
     }
+}
+
+/// The way in which a run can serve faults.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// All of them.
+    Full,
+    /// Those in user mode alone, for want of the rights that the lack names: system calls are held
+    /// up until their memory is there.
+    UserMode(Lack),
+}
+
+/// The beginning of the line by which a run says that it serves faults in user mode alone.
+pub const IN_USER_MODE: &str = "faults are served in user mode alone";
+
+/// If it is set, runs serve faults in user mode alone, whatever is permitted: for tests.
+const FORCED: &str = "TIDEMARK_USER_MODE";
+
+/// Finds the way in which a run that needs nothing special can serve faults here.
+///
+/// # Errors
+/// There is none, for want of this.
+pub fn find_way() -> Result<Way, Lack> {
+    let lack = match find_lack(false) {
+        None if std::env::var_os(FORCED).is_none() => return Ok(Way::Full),
+        None => Lack {
+            what: format!("`{FORCED}` is set"),
+            remedy: Remedy::Step("unset it"),
+        },
+        Some(lack) => lack,
+    };
+    match has_user_mode() {
+        true => Ok(Way::UserMode(lack)),
+        false => Err(lack),
+    }
+}
+
+/// Returns true if faults in user mode can be served here.
+pub fn has_user_mode() -> bool {
+    let offered = Uffd::offered_for(Faults::UserMode);
+    offered.is_ok_and(|offered| NEEDED.without(offered) == Features::NONE)
 }
 
 /// Refuses what a run can't do without, and would fail for want of in the midst of something else.

@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod acceptance;
+pub mod calls;
 pub mod checks;
 mod connection;
 mod container;

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::load::registry::Entry;
@@ -18,7 +19,7 @@ use crate::folder::PrivateFolder;
 use crate::jobs::JobServer;
 use crate::program::plain;
 use crate::requests::{Door, Requests};
-use crate::supervise::{End, ending_of, supervise};
+use crate::supervise::{End, Start, ending_of, supervise};
 use crate::swap::Swap;
 use crate::time::now_ns;
 use crate::timeline::Timeline;
@@ -28,6 +29,9 @@ use crate::{hand_over, loading};
 /// The least memory a run can have. A process has up to 64 pages on their way in and as many on
 /// their way out; with a shell and a few tools at a time, less than this leaves none to work with.
 pub const MEMORY_BYTES_MIN: u64 = 4 << 20;
+
+/// The time that what has ended may take to give back its filter of system calls.
+const LEAVING_LIMIT: Duration = Duration::from_secs(1);
 
 /// The address space that the pool of `--malloc pool` takes in step: always as much, since what an
 /// allocator does depends on it.
@@ -58,6 +62,8 @@ pub struct Management {
     pub load_control: &'static Entry,
     /// The most jobs that a job server is to offer; `None` if there is to be none.
     pub jobs: Option<u32>,
+    /// True if faults are served in user mode alone, and system calls are held up for it.
+    pub holds_calls: bool,
     /// The reason for which tasks can't be suspended, if there is one.
     pub unsuspendable: Option<&'static str>,
     /// The variables that tell engines what to do.
@@ -75,8 +81,13 @@ impl Management {
     /// Runs `command` with engines in its processes, and hands over what outlives it.
     pub fn run(self, mut command: Command) -> Result<(End, Books), Refusal> {
         let swap_notes = self.swap.notes();
+        let holds_calls = self.holds_calls;
         let (mut tree, folder) = self.start(&mut command)?;
-        let end = supervise(command, Some(&mut tree))?;
+        let start = match holds_calls {
+            true => Start::Listening,
+            false => Start::Plain,
+        };
+        let end = supervise(command, start, Some(&mut tree))?;
         let mut books = tree.finish(ending_of(end.status));
         books.notes.splice(0..0, swap_notes);
         if end.status.core_dumped() && books.total.page_outs > 0 {
@@ -91,7 +102,7 @@ impl Management {
                 .notes
                 .push("the program did not load the engine and ran unmanaged".into());
         }
-        if !tree.has_members() {
+        if !tree.is_needed_after(LEAVING_LIMIT) {
             tree.close();
         } else if let Err(error) = hand_over::hand_over(tree, folder) {
             books.notes.push(format!(
@@ -130,6 +141,7 @@ impl Management {
             .env_remove(control::LOCKS)
             .env_remove(control::FILES)
             .env_remove(control::PLAIN_SWAP)
+            .env_remove(control::CALLS)
             .envs(self.environment)
             .env(control::CONTROL, socket)
             .env("LD_PRELOAD", libraries);

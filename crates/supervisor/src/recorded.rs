@@ -268,6 +268,7 @@ impl Members {
             record: Some(record),
             frames_budget: frames,
             frames_max: frames,
+            namespace: 0,
         };
         let files = [self.shared.as_fd(), self.store.as_fd(), file.as_fd()];
         control::answer(connection.as_fd(), grant, &files).ok()?;

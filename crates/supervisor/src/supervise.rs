@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -16,6 +16,9 @@ use rustix::process::{Pid, WaitOptions};
 use tidemark_results::Ending;
 use tidemark_results::{Refusal, refuse};
 
+use tidemark_live::sys::calls;
+
+use crate::calls::Calls;
 use crate::program::plain;
 use crate::signals::Signals;
 use crate::time::timespec;
@@ -30,8 +33,21 @@ pub struct End {
     pub elapsed: Duration,
 }
 
+/// The way in which a program is started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// As it is.
+    Plain,
+    /// With a filter, by which its system calls are held up until their memory is there.
+    Listening,
+}
+
 /// Runs `command` to its end, with `tree` taking in its processes if there is one.
-pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<End, Refusal> {
+pub fn supervise(
+    mut command: Command,
+    how: Start,
+    mut tree: Option<&mut Tree>,
+) -> Result<End, Refusal> {
     let words = [command.get_program()]
         .into_iter()
         .chain(command.get_args());
@@ -45,7 +61,11 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
         let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     }
     let start = Instant::now();
-    let child = match command.spawn() {
+    let spawned = match (how, tree.as_deref_mut()) {
+        (Start::Listening, Some(tree)) => spawn_listened(&mut command, tree)?,
+        (Start::Plain, _) | (Start::Listening, None) => command.spawn(),
+    };
+    let child = match spawned {
         Ok(child) => child,
         Err(error) => {
             refuse!("`{}`: {}", command.get_program().display(), plain(&error))
@@ -75,6 +95,44 @@ pub fn supervise(mut command: Command, mut tree: Option<&mut Tree>) -> Result<En
             tree.handle_tick();
         }
     }
+}
+
+/// Starts a program with a filter of system calls, to which `tree` listens. A filter is of the
+/// thread that sets it, and of what that starts: so a thread does both, and ends.
+fn spawn_listened(
+    command: &mut Command,
+    tree: &mut Tree,
+) -> Result<std::io::Result<Child>, Refusal> {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let refuse = |error: std::io::Error| {
+        Refusal::new(format!(
+            "system calls of the program can't be listened to: {}",
+            plain(&error)
+        ))
+    };
+    std::thread::scope(|scope| {
+        let started = scope.spawn(move || {
+            let listener = calls::listen_here();
+            let is_there = listener.is_ok();
+            // The receiver waits for it.
+            let _ = sender.send(listener);
+            is_there.then(|| command.spawn())
+        });
+        // The program's first call waits for this thread.
+        let listener = receiver.recv().unwrap_or(Err(Errno::IO));
+        let listening = match listener {
+            Ok(listener) => Calls::take(listener),
+            Err(Errno::BUSY) => Err(std::io::Error::other(
+                "they are by another `tidemark run`, or a container's supervisor",
+            )),
+            Err(error) => Err(error.into()),
+        };
+        // Without a listener what was started meanwhile fails.
+        let listening = listening.map(|calls| tree.serve_calls(calls));
+        let spawned = started.join().ok().flatten();
+        listening.map_err(refuse)?;
+        spawned.ok_or_else(|| refuse(std::io::ErrorKind::Other.into()))
+    })
 }
 
 /// The end of the program, as records have it.

@@ -31,6 +31,7 @@ pub use self::observation::Settings;
 use self::pace::Pace;
 pub use self::state::MemberState;
 use self::turns::Turns;
+use crate::calls::Calls;
 use crate::connection::Connection;
 use crate::departures::{Departure, is_over};
 use crate::ended::EndedProcesses;
@@ -63,6 +64,8 @@ pub struct Tree {
     shared: Shared,
     swap: OwnedFd,
     decisions: Option<OwnedFd>,
+    /// The system calls that are held up, if any are.
+    calls: Option<Calls>,
     entrance: Entrance,
     members: Vec<Member>,
     ended: EndedProcesses,
@@ -141,6 +144,7 @@ impl Tree {
             shared,
             swap,
             decisions,
+            calls: None,
             entrance: Entrance::new(listener),
             members: vec![],
             ended: EndedProcesses::default(),
@@ -173,13 +177,16 @@ impl Tree {
         states: Vec<MemberState>,
         files: Vec<OwnedFd>,
         has_decisions: bool,
+        has_calls: bool,
     ) -> std::io::Result<Tree> {
         let mut files = files.into_iter();
         let mut next = || files.next().ok_or(std::io::ErrorKind::InvalidData);
         let (listener, shared, swap) = (next()?, next()?, next()?);
         let decisions = if has_decisions { Some(next()?) } else { None };
         let shared = Shared::open(shared)?;
+        let calls = if has_calls { Some(next()?) } else { None };
         let mut tree = Tree::new(shared, swap, decisions, UnixListener::from(listener));
+        tree.calls = calls.map(Calls::take).transpose()?;
         for state in states {
             let hello = Hello {
                 pid: state.pid,
@@ -197,6 +204,9 @@ impl Tree {
                 continue;
             };
             let connection = Connection::new(connection, memory);
+            if let Some(calls) = tree.calls.as_ref().filter(|_| state.record.is_some()) {
+                calls.enter(peer.pid, &connection)?;
+            }
             let record = state.record.map(ProcessIndex);
             let known = |index: Option<ProcessIndex>| index.map(|index| Record(index.0));
             let (claimed, known) = (known(hello.record), known(record));
@@ -212,12 +222,14 @@ impl Tree {
     }
 
     /// Takes the tree apart, for another process to [take over](Self::take_over): what its members
-    /// are, and its files: the log comes fourth, if there is one, and what has said nothing last.
+    /// are, and its files: the log comes fourth, if there is one, then the listener to system
+    /// calls, and what has said nothing last.
     pub fn hand_over(self) -> std::io::Result<(Vec<MemberState>, Vec<OwnedFd>)> {
         let shared = self.shared.as_fd().try_clone_to_owned()?;
         let (listener, silent) = self.entrance.into_files();
         let mut files = vec![listener, shared, self.swap];
         files.extend(self.decisions);
+        files.extend(self.calls.map(Calls::hand_over).transpose()?);
         let states = self.members.iter().map(Member::state).collect();
         for member in self.members {
             let (connection, memory) = member.connection.into_files();
@@ -236,6 +248,36 @@ impl Tree {
     /// The way in which memory is divided.
     pub fn divider(&self) -> Divider {
         self.steward.divider()
+    }
+
+    /// Has the system calls served that are held up.
+    pub fn serve_calls(&mut self, calls: Calls) {
+        self.calls = Some(calls);
+    }
+
+    /// Returns true if system calls are held up.
+    pub fn has_calls(&self) -> bool {
+        self.calls.is_some()
+    }
+
+    /// Returns true if a supervisor must stay: processes are managed, or would wait for ever in
+    /// their system calls.
+    pub fn is_needed(&self) -> bool {
+        let has_calls = self.calls.as_ref().is_some_and(|calls| !calls.is_over());
+        self.has_members() || has_calls
+    }
+
+    /// The same once what has ended is gone, for which it waits for `limit` at most.
+    pub fn is_needed_after(&self, limit: Duration) -> bool {
+        /// The pause between two looks.
+        const PAUSE: Duration = Duration::from_millis(1);
+        let end = Instant::now() + limit;
+        while !self.has_members() && self.is_needed() && Instant::now() < end {
+            // On older kernels a filter goes with the last that is waited for.
+            let _ = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+            std::thread::sleep(PAUSE);
+        }
+        self.is_needed()
     }
 
     /// Returns true if decisions are logged.
@@ -448,6 +490,9 @@ impl Tree {
     fn remove(&mut self, place: usize, ending: Ending) {
         self.note_levels();
         let member = self.members.remove(place);
+        if let Some(calls) = &self.calls {
+            calls.leave(member.peer.pid);
+        }
         let Some(index) = member.record.or(member.hello.record) else {
             return self.steward.handle_gone(member.task, Remains::default());
         };

@@ -11,11 +11,12 @@ use tidemark_live::control;
 use tidemark_live::glob::Glob;
 use tidemark_results::quantity;
 use tidemark_results::text::bytes;
+use tidemark_supervisor::host::{self, Lack, Way};
 use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
 use tidemark_supervisor::requests::{Door, Speech};
 use tidemark_supervisor::swap::{self, Swap};
-use tidemark_supervisor::{host, load_controls, program};
+use tidemark_supervisor::{load_controls, program};
 
 use super::{Arguments, Malloc, runtimes};
 use crate::exit::{Refusal, refuse};
@@ -61,13 +62,23 @@ impl Plan {
         let nature = program::find_obstacle(&path)
             .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
         let mut notes = vec![];
-        let management = match nature.or_else(|| find_host_obstacle(arguments)) {
-            None => Some(manage(arguments, policy, memory_bytes, swap_bytes)?),
-            Some(obstacle) if arguments.allow_unmanaged => {
+        let way = match nature {
+            Some(obstacle) => Err(obstacle),
+            None => find_way(arguments),
+        };
+        let management = match way {
+            Ok(way) => {
+                let mut management = manage(arguments, policy, memory_bytes, swap_bytes)?;
+                if let Way::UserMode(lack) = way {
+                    notes.push(hold_calls(&mut management, &lack));
+                }
+                Some(management)
+            }
+            Err(obstacle) if arguments.allow_unmanaged => {
                 notes.push(format!("the program ran unmanaged: {obstacle}"));
                 None
             }
-            Some(obstacle) => {
+            Err(obstacle) => {
                 refuse!("{obstacle}; `--allow-unmanaged` runs it without management")
             }
         };
@@ -147,6 +158,7 @@ fn manage(
         divider,
         load_control,
         jobs: plan_jobs(arguments),
+        holds_calls: false,
         unsuspendable: find_suspension_obstacle(arguments),
         environment,
         libraries,
@@ -280,9 +292,35 @@ fn find_suspension_obstacle(arguments: &Arguments) -> Option<&'static str> {
     }
 }
 
-/// Finds the reason why no program can be managed on this host, in one line.
-fn find_host_obstacle(arguments: &Arguments) -> Option<String> {
-    host::find_lack(arguments.in_thread).map(|lack| lack.to_string())
+/// Finds the way in which faults can be served on this host, or the reason why no program can be
+/// managed, in one line.
+fn find_way(arguments: &Arguments) -> Result<Way, String> {
+    let special = [
+        (arguments.in_thread, "--in-thread"),
+        (arguments.in_step, "--in-step"),
+        (arguments.files.is_some(), "--files"),
+    ];
+    if arguments.in_thread {
+        let lack = host::find_lack(true);
+        return lack.map_or(Ok(Way::Full), |lack| Err(lack.to_string()));
+    }
+    let way = host::find_way().map_err(|lack| lack.to_string())?;
+    match (&way, special.iter().find(|(is_asked, _)| *is_asked)) {
+        (Way::UserMode(lack), Some((_, option))) => {
+            Err(format!("`{option}` needs all faults: {lack}"))
+        }
+        _ => Ok(way),
+    }
+}
+
+/// Has the program's system calls held up until their memory is there, and says so.
+fn hold_calls(management: &mut Management, lack: &Lack) -> String {
+    management.holds_calls = true;
+    management.environment.push((control::CALLS, "1".into()));
+    format!(
+        "{}, and system calls held up until their memory is there, which is slower: {lack}",
+        host::IN_USER_MODE
+    )
 }
 
 #[cfg(test)]

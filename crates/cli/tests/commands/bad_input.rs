@@ -481,7 +481,16 @@ fn no_privilege() {
             "--",
         ])
         .arg(&command)
-        .args(["run", "--memory", "64M", "--swap-size", "1M", "--", "true"])
+        .args([
+            "run",
+            "--in-thread",
+            "--memory",
+            "64M",
+            "--swap-size",
+            "1M",
+            "--",
+            "true",
+        ])
         .env("TIDEMARK_SHIM", idle_library())
         .stdin(Stdio::null())
         .output();

@@ -14,6 +14,7 @@
 mod actions;
 mod apart;
 mod built;
+mod calls;
 mod child;
 mod churn;
 mod compiler;

@@ -14,26 +14,28 @@ const LIMIT: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 #[test]
-fn without_the_privilege_one_line_says_what_is_missing() {
+fn without_the_privilege_faults_are_served_in_user_mode_and_one_line_says_so() {
     let Some(place) = Place::new("refused") else {
         return;
     };
     let outcome = child::run(place.command(&[]), &place.folder, LIMIT);
+    let outcome = outcome.expect_code(7, "it runs");
+    assert_eq!(outcome.output_text(), "150000\n");
     let device = fs::metadata("/dev/userfaultfd").map_or(0, |data| data.permissions().mode());
     let sysctl = fs::read_to_string("/proc/sys/vm/unprivileged_userfaultfd").unwrap_or_default();
     if device & 0o006 == 0o006 || sysctl.trim() == "1" {
-        assert_eq!(
-            outcome
-                .expect_code(7, "it is permitted to all here")
-                .output_text(),
-            "150000\n"
-        );
         return;
     }
-    let errors = outcome.expect_code(2, "nothing permits it").errors_text();
+    let errors = outcome.errors_text();
     assert_eq!(errors.lines().count(), 1, "one line:\n{errors}");
-    assert!(errors.contains("userfaultfd"), "{errors}");
-    assert_eq!(outcome.output_text(), "", "the program did not run");
+    assert!(errors.contains("in user mode alone"), "{errors}");
+    let mut command = place.as_nobody();
+    command.arg(place.folder.join("tidemark"));
+    command.args(["run", "--memory", "16M", "--files", "--", "true"]);
+    let outcome = child::run(command, &place.folder, LIMIT);
+    let errors = outcome.expect_code(2, "it needs more").errors_text();
+    assert_eq!(errors.lines().count(), 1, "one line:\n{errors}");
+    assert!(errors.contains("`--files` needs all faults"), "{errors}");
 }
 
 #[test]
@@ -104,13 +106,14 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 ";
 
 /// A folder that everybody may enter, with the command in it: the build's folder may be private.
-struct Place {
-    folder: PathBuf,
+pub struct Place {
+    /// The folder.
+    pub folder: PathBuf,
 }
 
 impl Place {
     /// Copies the command; `None`, having said so, if this test can't run here.
-    fn new(name: &str) -> Option<Self> {
+    pub fn new(name: &str) -> Option<Self> {
         if !needs::are_met(&["setpriv", "awk"]) {
             return None;
         }
@@ -126,6 +129,13 @@ impl Place {
             fs::copy(built.join(name), folder.join(name)).expect("both have been built");
         }
         Some(Self { folder })
+    }
+
+    /// A command that runs what is added to it as an ordinary user.
+    pub fn as_nobody(&self) -> Command {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+        command
     }
 
     /// A program that needs more than its budget, prints a sum and ends with 7.

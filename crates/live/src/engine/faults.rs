@@ -19,6 +19,7 @@ impl Engine {
                 break;
             };
             self.place.note_fault(arrival.thread);
+            self.note_running(arrival.thread);
             serve(self, arrival);
         }
     }
@@ -192,6 +193,16 @@ impl Engine {
     /// Nothing else about the range changes. Advice against huge pages, say, on a part that has
     /// grown would split the mapping, and `mremap` refuses to work on two.
     pub(super) fn take_over(&mut self, start: usize, end: usize) -> bool {
+        // A system call that goes on would miss what has not been filled yet.
+        if self.calls.holds_any(start, end, 0) {
+            self.addresses.adoption_mut().hasten_scan();
+            return false;
+        }
+        self.take_over_held(start, end)
+    }
+
+    /// The same, whatever system calls need of it.
+    pub(super) fn take_over_held(&mut self, start: usize, end: usize) -> bool {
         // What was seen there may be what has come after something whose end is not known yet: its
         // message would be taken for the end of this.
         if self.machine.is_changing() || !self.intake.is_settled() {

@@ -127,6 +127,22 @@ impl Engine {
         }
     }
 
+    /// Brings back what is out of a range, and leaves it to the kernel for good. False if it can't
+    /// be done for now.
+    pub(super) fn give_up_for_good(&mut self, start: usize, end: usize) -> bool {
+        if !self.await_rest(now().after_ns(REST_NS_MAX)) || !self.bring_back(start, end) {
+            return false;
+        }
+        let let_go = self
+            .machine
+            .unregister(page_of(start), pages_in(start, end));
+        if let_go.is_ok() {
+            self.forget_range(start, end);
+            self.addresses.scanner_mut().exclude(start, end);
+        }
+        let_go.is_ok()
+    }
+
     /// Copies to the program what of a range is not there. False if the program changes it
     /// meanwhile, or the host refuses: what has been copied is adopted then.
     fn bring_back(&mut self, start: usize, end: usize) -> bool {

@@ -11,15 +11,17 @@ use super::Engine;
 use crate::control;
 use crate::hand::Hand;
 use crate::parts::addresses::AddressSpace;
+use crate::parts::calls::Calls;
 use crate::parts::ending::Ending;
 use crate::parts::intake::Intake;
-use crate::parts::line::{Lent, Line, Parent};
+use crate::parts::line::{Again, Lent, Line, Parent};
 use crate::parts::place::{self, Place};
 use crate::parts::setup::Setup;
 use crate::parts::traced::Traced;
 use crate::parts::trouble::{Trouble, call, pid};
 use crate::parts::turns::Turns;
 use crate::parts::units::now;
+use crate::ranges::Ranges;
 use crate::shared::ProcessIndex;
 use crate::slots::SharedSlots;
 use crate::sys::lifeline::Lifeline;
@@ -62,6 +64,7 @@ impl Engine {
             addresses: AddressSpace::new(&setup)
                 .map_err(call("reading this process's mappings"))?,
             intake: Intake::new().map_err(call("mapping the engine's memory"))?,
+            calls: Calls::new(lent.calls, lent.is_near),
             place,
             ending: Ending::new(leader),
             traced: Traced::default(),
@@ -107,6 +110,8 @@ impl Engine {
         is_at_socket: bool,
     ) -> Result<(), Trouble> {
         let parent = self.line.begin_in_child();
+        self.calls.begin_in_child();
+        self.machine.keep(Ranges::new());
         // First of all: what its parent keeps for it would be in the way of whatever comes.
         let inherited = self.take_userfaultfd(record, parent.engine);
         // The supervisor answers while all else is done.
@@ -166,7 +171,13 @@ impl Engine {
 
     /// Waits for the supervisor's answer. Answers the swap file.
     fn take_grant_in_child(&mut self, connection: OwnedFd) -> Result<OwnedFd, Trouble> {
-        let (swap, file) = self.line.take_grant_in_child(connection)?;
+        let Again {
+            swap,
+            decisions: file,
+            calls,
+            is_near,
+        } = self.line.take_grant_in_child(connection)?;
+        self.calls.listen(calls, is_near);
         let supervisor = self.line.supervisor().expect("the grant came by it");
         self.telemetry
             .go_on_logging(file, supervisor, &self.setup.name)?;

@@ -85,19 +85,21 @@ impl Engine {
             self.reap();
             woken.note(self.store.take_heard());
         }
-        if woken.is_by_doorbell() || woken.is_by_control() {
+        if woken.is_by_doorbell() {
             self.turns.hasten_look();
         }
         if woken.is_by_doorbell() {
             self.line.take_rings();
         }
-        if woken.is_by_control() {
-            self.line.hear_supervisor();
+        // A system call that is held up is no reason to look at all else.
+        if woken.is_by_control() && self.line.hear_supervisor() {
+            self.turns.hasten_look();
         }
     }
 
     fn work(&mut self, requests: &Requests) -> u64 {
         self.now = now();
+        self.check_listened();
         self.telemetry.begin_turn();
         self.turns.note_tended(false);
         let began = self.now;
@@ -111,6 +113,7 @@ impl Engine {
         self.serve_unless_parked();
         self.collect_replies();
         self.conclude();
+        self.serve_calls();
         if looks {
             self.look_around(requests);
         }
@@ -289,6 +292,7 @@ impl Engine {
                 due = due.min(now.after_ns(STORE_NS));
             }
         }
+        due = due.min(self.calls_due().unwrap_or(due));
         let sampling = self.telemetry.sampling();
         let sampling_ns = sampling.map_or(u64::MAX, |it| it.pause_ns(units::now()));
         due.since_ns(now).min(sampling_ns)

@@ -127,6 +127,15 @@ impl LiveMachine {
             return;
         }
         let mut queue = std::mem::take(&mut self.leaving);
+        if !self.kept.is_empty() {
+            queue.retain(|frame| {
+                let is_kept = self.kept.contains(address(self.slots[frame.index()].at));
+                if is_kept {
+                    self.keep_mapped(*frame, Setback::Busy);
+                }
+                !is_kept
+            });
+        }
         self.sort_by_address(&mut queue);
         let mut rest = queue.as_slice();
         while let Some(first) = rest.first() {

@@ -6,7 +6,7 @@ use tidemark_core::id::VirtPage;
 
 use super::{LiveMachine, RELEASE_NS_MAX, RELEASE_PAUSE_NS, StartError, address, open_program};
 use crate::sys::pagemap::Pagemap;
-use crate::sys::uffd::{Faults, Features, Mode, Uffd};
+use crate::sys::uffd::{Features, Mode, Uffd};
 use crate::sys::{Errno, PAGE};
 
 impl LiveMachine {
@@ -85,9 +85,9 @@ impl LiveMachine {
         features: Features,
         inherited: Option<Uffd>,
     ) -> Result<(), StartError> {
-        let tip_uffd = Uffd::open(Features::MOVE).map_err(StartError::Uffd)?;
+        let tip_uffd = Uffd::open_for(self.faults, Features::MOVE).map_err(StartError::Uffd)?;
         let inherited = inherited.filter(|uffd| self.is_own(uffd, &tip_uffd));
-        let program = inherited.map_or_else(|| open_program(Faults::All, features), Ok);
+        let program = inherited.map_or_else(|| open_program(self.faults, features), Ok);
         let program = program.map_err(StartError::Uffd)?;
         let pages = Pagemap::open().map_err(StartError::Pages)?;
         let register = || {

@@ -16,6 +16,7 @@ use crate::mapped::{Mapped, Part};
 use crate::ranges::Ranges;
 use crate::scanner::Scanner;
 use crate::sys::Errno;
+use crate::sys::calls::RANGE;
 
 /// The shortest time between two counts of locked memory without a request.
 const COUNT_NS: u64 = 1_000_000_000;
@@ -55,8 +56,12 @@ pub struct Carried {
 impl AddressSpace {
     /// Opens the files of this process, in which nothing is managed.
     pub fn new(setup: &Setup) -> Result<AddressSpace, Errno> {
+        let mut scanner = Scanner::new()?;
+        if setup.holds_calls {
+            scanner.keep_within(RANGE);
+        }
         Ok(AddressSpace {
-            scanner: Scanner::new()?,
+            scanner,
             managed: Ranges::new(),
             wiped: Ranges::new(),
             files: Mapped::new(setup.files.clone(), setup.is_file_named),

@@ -17,9 +17,10 @@ use tidemark_partition::FLOOR_FRAMES;
 use super::mode::Mode;
 use super::trouble::{Trouble, call, no_supervisor, pid};
 use super::units::now;
-use crate::control::{self, Grant, GrantFiles, Hello};
+use crate::control::{self, Grant, GrantFiles, Hello, Words};
 use crate::shared::{Counter, Process, ProcessIndex, Shared, State};
 use crate::store::LISTENED_MAX;
+use crate::sys::calls::Call;
 use crate::sys::{Errno, files, program, signal, socket, thread};
 
 /// The time that a fork waits for a record.
@@ -47,6 +48,22 @@ pub struct Lent {
     pub control: Option<OwnedFd>,
     /// The file that decisions or references are logged to, if any are.
     pub decisions: Option<OwnedFd>,
+    /// The listener by which system calls are answered, if they are held up.
+    pub calls: Option<OwnedFd>,
+    /// True if processes have the same numbers here as where they are listened to.
+    pub is_near: bool,
+}
+
+/// The files that a forked child is given.
+pub struct Again {
+    /// The swap file.
+    pub swap: OwnedFd,
+    /// The log.
+    pub decisions: Option<OwnedFd>,
+    /// The listener by which system calls are answered.
+    pub calls: Option<OwnedFd>,
+    /// As [`Lent::is_near`].
+    pub is_near: bool,
 }
 
 /// The line.
@@ -61,6 +78,8 @@ pub struct Line {
     doorbell: OwnedFd,
     /// The supervisor is to be poked.
     has_news: bool,
+    /// The words of the supervisor.
+    words: Words,
     own: Own,
 }
 
@@ -103,6 +122,7 @@ impl Line {
             folder: None,
             doorbell: open_doorbell(mode)?,
             has_news: false,
+            words: Words::default(),
             own: Own {
                 process: pid(),
                 thread: thread::current(),
@@ -142,16 +162,27 @@ impl Line {
         self.control.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes in a poke; without a supervisor the engine goes on alone.
-    pub fn hear_supervisor(&mut self) {
-        let Some(control) = &self.control else { return };
-        let mut bytes = [0u8; 64];
+    /// Takes in what the supervisor says; without one the engine goes on alone. Returns true if the
+    /// record is worth a look.
+    pub fn hear_supervisor(&mut self) -> bool {
+        let Some(control) = &self.control else {
+            return true;
+        };
+        let mut bytes = [0u8; 1024];
         let flags = rustix::net::RecvFlags::DONTWAIT;
         match rustix::net::recv(control, &mut bytes, flags) {
-            Ok((count, _)) if count > 0 => {}
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Ok(_) | Err(_) => self.control = None,
+            Ok((count, _)) if count > 0 => self.words.take_in(&bytes[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => false,
+            Ok(_) | Err(_) => {
+                self.control = None;
+                true
+            }
         }
+    }
+
+    /// Takes the next system call that the supervisor has sent.
+    pub fn take_call(&mut self) -> Option<Call> {
+        self.words.take_call()
     }
 
     /// Has the supervisor look at this process's record.
@@ -321,6 +352,7 @@ impl Line {
         // The numbers of these files mean nothing in this process: they are not closed.
         std::mem::forget(self.control.take());
         std::mem::forget(self.folder.take());
+        self.words = Words::default();
         Parent {
             process: parent.process,
             engine: parent.thread,
@@ -364,22 +396,25 @@ impl Line {
         greeted.map(Some)
     }
 
-    /// Waits for the supervisor's answer. Answers the swap file, and the log. The connection stays
+    /// Waits for the supervisor's answer. The connection stays
     /// open in any case: as long as it is, the child's record, with its share in the slots, is kept
     /// for it.
-    pub fn take_grant_in_child(
-        &mut self,
-        connection: OwnedFd,
-    ) -> Result<(OwnedFd, Option<OwnedFd>), Trouble> {
+    pub fn take_grant_in_child(&mut self, connection: OwnedFd) -> Result<Again, Trouble> {
         let connection = self.control.insert(connection);
-        let (_, files) = control::await_grant(connection.as_fd()).map_err(no_supervisor)?;
+        let (grant, files) = control::await_grant(connection.as_fd()).map_err(no_supervisor)?;
         let GrantFiles {
             shared,
             swap,
             decisions,
+            calls,
         } = files.ok_or_else(refused)?;
         drop(shared);
-        Ok((swap, decisions))
+        Ok(Again {
+            swap,
+            decisions,
+            calls,
+            is_near: program::is_in_namespace(grant.namespace),
+        })
     }
 
     /// Takes in the number of the child's swap file.
@@ -464,6 +499,8 @@ impl Lent {
             swap: files.swap,
             control: Some(connection),
             decisions: files.decisions,
+            calls: files.calls,
+            is_near: program::is_in_namespace(grant.namespace),
         }))
     }
 }

@@ -23,7 +23,7 @@ use crate::shared::Shared;
 use crate::store::faults::FaultPlan;
 use crate::store::{Means, SwapStore, file};
 use crate::sys::thread::CpuFinder;
-use crate::sys::uffd::Features;
+use crate::sys::uffd::{Faults, Features};
 
 const DEFAULT_POLICY: &str = "2q-faults";
 const DEFAULT_SWAP_BYTES: u64 = 4 << 30;
@@ -59,6 +59,8 @@ pub struct Setup {
     pub counters: Option<PathBuf>,
     /// The lengths of windows, if references are to be recorded.
     pub windows: Option<Windows>,
+    /// True if faults are served in user mode alone, and system calls are held up for it.
+    pub holds_calls: bool,
     /// True if locks are measured.
     pub measures_locks: bool,
     /// True if events are reported.
@@ -128,6 +130,7 @@ impl Setup {
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(absolute),
             windows: windows()?,
+            holds_calls: std::env::var_os(control::CALLS).is_some(),
             measures_locks: std::env::var_os(control::LOCKS).is_some(),
             is_verbose: std::env::var_os(control::VERBOSE).is_some(),
             name: name.trim_end().into(),
@@ -153,6 +156,14 @@ impl Setup {
         }
     }
 
+    /// The faults that are served.
+    pub fn faults(&self) -> Faults {
+        match self.holds_calls {
+            true => Faults::UserMode,
+            false => Faults::All,
+        }
+    }
+
     /// Begins to tell what this engine does, to the file that came as the last of a grant.
     pub fn begin_telemetry(&self, lent: &mut Lent) -> Result<Telemetry, Trouble> {
         let (file, control) = (lent.decisions.take(), lent.control.as_ref());
@@ -173,7 +184,7 @@ impl Setup {
 
     /// Opens the machine, with a pool of `frames`.
     pub fn open_machine(&self, frames: u32, hand: &'static Hand) -> Result<LiveMachine, Trouble> {
-        let machine = LiveMachine::with_features(frames, self.features());
+        let machine = LiveMachine::serving(self.faults(), frames, self.features());
         let mut machine = machine.map_err(Trouble::Machine)?;
         machine.set_hand(hand);
         machine.keep_step_if(self.mode.ends_work_at_each_fault());
@@ -222,6 +233,8 @@ impl Setup {
             swap,
             control: None,
             decisions,
+            calls: None,
+            is_near: false,
         })
     }
 

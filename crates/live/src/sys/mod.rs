@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 pub mod bare;
+pub mod calls;
 pub mod confine;
 pub mod file_maps;
 pub mod files;

@@ -49,6 +49,24 @@ impl Pagemap {
         Ok(walk_end)
     }
 
+    /// The same for pages that are there or that the host has swapped out: those that a touch does
+    /// not miss.
+    pub fn find_there(
+        &self,
+        start: usize,
+        end: usize,
+        runs: &mut Vec<(usize, usize)>,
+    ) -> Result<usize, Errno> {
+        runs.clear();
+        let mut regions = [BLANK; RUNS_MAX];
+        let kinds = raw::PAGE_IS_PRESENT | raw::PAGE_IS_SWAPPED;
+        let (found, walk_end) = self.scan(start, end, (kinds, 0), &mut regions)?;
+        for region in &regions[..found.min(RUNS_MAX)] {
+            runs.push((region.start as usize, region.end as usize));
+        }
+        Ok(walk_end)
+    }
+
     /// Finds in `start..end` the pages of zeros that all processes share (`blank`), and all other
     /// pages there are (`own`), as runs in the order of addresses; at most [`RUNS_MAX`] of both.
     /// Answers where to go on: `end` if all was walked.

@@ -217,6 +217,23 @@ pub fn has_other_memory() -> Option<bool> {
     differs_from(number()).filter(|differs| !differs || !tasks::is_exiting())
 }
 
+/// The number of the namespace that the calling process has its number in; zero if it can't be
+/// told.
+pub fn namespace() -> u32 {
+    let link = rustix::fs::readlink("/proc/self/ns/pid", Vec::new());
+    let link = link.ok().and_then(|link| link.into_string().ok());
+    let number = link.as_deref().and_then(|link| {
+        let number = link.strip_prefix("pid:[")?.strip_suffix(']')?;
+        number.parse().ok()
+    });
+    number.unwrap_or(0)
+}
+
+/// Returns true if the calling process has its number in that namespace.
+pub fn is_in_namespace(number: u32) -> bool {
+    number != 0 && namespace() == number
+}
+
 /// Returns true if a process shares the engine's memory.
 pub fn shares_memory_with(process: u32) -> bool {
     differs_from(process) == Some(false)

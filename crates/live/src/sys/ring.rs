@@ -9,7 +9,7 @@
 //! 2. The buffer lists of entries are read by the kernel while they are submitted, not later
 //!    (`IORING_FEAT_SUBMIT_STABLE`), so that one list an entry is enough.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux_raw_sys::general::iovec;
@@ -19,6 +19,7 @@ use rustix::io_uring as raw;
 use tidemark_core::id::FrameId;
 use tidemark_core::seams::pager::Direction;
 
+use super::calls::OWN;
 use super::memory::Mapping;
 use super::pool::{Pool, TRANSFER_MAX};
 use super::{Errno, PAGE, timespec};
@@ -132,13 +133,37 @@ pub struct Ring {
 // SAFETY: the rings are plain shared memory; `Ring` is used by one thread at a time.
 unsafe impl Send for Ring {}
 
+/// A number of entries, of which the kernel takes the lower half alone: a filter of ours lets rings
+/// of an engine pass.
+fn marked(entries: u32) -> usize {
+    entries as usize | (OWN as usize) << 32
+}
+
+/// Makes rings.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn set_up(entries: u32, params: &mut raw::io_uring_params) -> Result<OwnedFd, Errno> {
+    let params = std::ptr::from_mut(params);
+    // SAFETY: by the caller's word. The error number is the calling thread's.
+    let (answer, error) = unsafe {
+        let answer = libc::syscall(libc::SYS_io_uring_setup, marked(entries), params);
+        (answer, *libc::__errno_location())
+    };
+    match answer {
+        ..0 => Err(Errno::from_raw_os_error(error)),
+        // SAFETY: the kernel has just made this descriptor for us alone.
+        number => Ok(unsafe { OwnedFd::from_raw_fd(number as i32) }),
+    }
+}
+
 impl Ring {
     /// Returns true if io_uring is permitted. Costs next to nothing.
     pub fn is_permitted() -> bool {
         // SAFETY: the kernel looks whether it may first, and then finds no parameters; the error
         // number is the calling thread's.
         let (answer, error) = unsafe {
-            let answer = libc::syscall(libc::SYS_io_uring_setup, 1, 0usize);
+            let answer = libc::syscall(libc::SYS_io_uring_setup, marked(1), 0usize);
             (answer, *libc::__errno_location())
         };
         answer < 0 && error == libc::EFAULT
@@ -175,7 +200,7 @@ impl Ring {
         params.cq_off.user_addr = place(&rings);
         // SAFETY: the flags name no other descriptor; the rings lie in the memory given, which is
         // as large as the kernel makes them and outlives the descriptor.
-        let fd = unsafe { raw::io_uring_setup(entries_max, &mut params)? };
+        let fd = unsafe { set_up(entries_max, &mut params)? };
         assert_eq!(
             (params.sq_entries as usize, params.cq_entries as usize),
             counts

@@ -1,4 +1,5 @@
-//! The first thread of the program, from the list of its threads in `/proc`.
+//! The first thread of the program, from the list of its threads in `/proc`, and the system calls
+//! in which threads are.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -33,6 +34,53 @@ pub fn is_leader_exiting(list: &OwnedFd) -> bool {
 /// The same, of a program whose list is not open.
 pub fn is_exiting() -> bool {
     open().map_or(true, |list| is_leader_exiting(&list))
+}
+
+/// The whereabouts of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum At {
+    /// In a system call of this number, with this first argument.
+    Call(u64, u64),
+    /// In none.
+    Outside,
+    /// Not there any more.
+    Gone,
+    /// It runs, or the kernel does not tell.
+    Unknown,
+}
+
+/// Finds where a thread is, by its number in this process's namespace.
+///
+/// Source: Linux, `proc_pid_syscall(5)`.
+pub fn call_of(thread: u32) -> At {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let path = format!("/proc/{thread}/syscall");
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT) => return At::Gone,
+        Err(_) => return At::Unknown,
+    };
+    let mut text = [0u8; 256];
+    match rustix::io::read(&file, &mut text) {
+        Ok(length) => At::of(&text[..length]),
+        Err(Errno::SRCH) => At::Gone,
+        Err(_) => At::Unknown,
+    }
+}
+
+impl At {
+    fn of(text: &[u8]) -> At {
+        let text = std::str::from_utf8(text).unwrap_or_default();
+        let mut words = text.split_ascii_whitespace();
+        let number = words.next().and_then(|word| word.parse::<i64>().ok());
+        let first = words.next().and_then(|word| word.strip_prefix("0x"));
+        let first = first.and_then(|word| u64::from_str_radix(word, 16).ok());
+        match (number, first) {
+            (Some(0..), Some(first)) => At::Call(number.unwrap_or(0).unsigned_abs(), first),
+            (Some(..0), _) => At::Outside,
+            (None, _) | (Some(0..), None) => At::Unknown,
+        }
+    }
 }
 
 impl Line {
@@ -77,6 +125,17 @@ mod tests {
         assert_eq!((line.state, line.flags), (b'Z', 80));
         assert!(line.has_ended());
         assert_eq!(Line::of(b"7 (a) Z 1 2"), None);
+    }
+
+    #[test]
+    fn a_thread_is_in_the_call_that_the_kernel_names() {
+        assert_eq!(
+            At::of(b"202 0x7f10 0x80 0x0 0x7ffe 0x7f40\n"),
+            At::Call(202, 0x7f10)
+        );
+        assert_eq!(At::of(b"-1 0x7ffe3b0 0x7f5c\n"), At::Outside);
+        assert_eq!(At::of(b"running\n"), At::Unknown);
+        assert_eq!(call_of(u32::MAX >> 1), At::Gone);
     }
 
     #[test]

@@ -334,6 +334,8 @@ pub fn read_own_memory(from: usize, into: &mut [u8]) -> Option<()> {
         iov_len: into.len(),
     };
     let pid = rustix::process::getpid().as_raw_nonzero().get();
+    // The kernel looks at the lower half alone; a filter of ours at the other.
+    let pid = pid.unsigned_abs() as usize | (super::calls::OWN as usize) << 32;
     // SAFETY: `local` names a live buffer; `remote` is checked by the kernel.
     let read = unsafe {
         let (local, remote) = (&raw const local, &raw const remote);

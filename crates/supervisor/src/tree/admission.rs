@@ -9,6 +9,7 @@ use tidemark_results::Ending;
 use tidemark_tasks::{Record, Remains};
 
 use super::{Member, Tree};
+use crate::calls::Calls;
 use crate::connection::Connection;
 use crate::entrance::Arrival;
 use crate::peers::Peer;
@@ -70,9 +71,18 @@ impl Tree {
     pub(super) fn admit(&mut self, place: usize, frames: u64) {
         let files = [Some(self.shared.as_fd()), Some(self.swap.as_fd())];
         let decisions = self.decisions.as_ref().map(AsFd::as_fd);
-        let files: Vec<BorrowedFd<'_>> = files.into_iter().chain([decisions]).flatten().collect();
+        let calls = self.calls.as_ref();
+        let listener = calls.map(|calls| calls.listener().as_fd());
+        let files = files.into_iter().chain([decisions, listener]).flatten();
+        let files: Vec<BorrowedFd<'_>> = files.collect();
+        let namespace = calls.map_or(0, Calls::namespace);
         let member = &mut self.members[place];
-        match member.answer(&self.shared, frames as u32, &files) {
+        // Before it is answered: from then on it may make calls.
+        let entered = calls.map_or(Ok(()), |calls| {
+            calls.enter(member.peer.pid, &member.connection)
+        });
+        let granted = (frames as u32, namespace);
+        match entered.and_then(|()| member.answer(&self.shared, granted, &files)) {
             Ok(index) => self.steward.handle_admitted(member.task, Record(index.0)),
             Err(error) => {
                 let task = member.task;
@@ -87,6 +97,9 @@ impl Tree {
     /// connection then.
     pub(super) fn turn_away(&mut self, place: usize, error: Option<std::io::Error>) {
         let mut member = self.members.remove(place);
+        if let Some(calls) = &self.calls {
+            calls.leave(member.peer.pid);
+        }
         let pid = member.hello.pid;
         control::refuse(member.connection.as_fd());
         let has_gone = member.connection.hear();
@@ -111,14 +124,15 @@ impl Tree {
 }
 
 impl Member {
-    /// Answers the hello: the member may use `frames`, and has the returned record.
+    /// Answers the hello: the member may use `frames`, and has the returned record. Its system
+    /// calls are held up, with the numbers of a `namespace`, unless that is zero.
     ///
     /// # Errors
     /// There is no record for one more process, or this one has gone. Nothing has changed then.
     fn answer(
         &mut self,
         shared: &Shared,
-        frames: u32,
+        (frames, namespace): (u32, u32),
         files: &[BorrowedFd<'_>],
     ) -> std::io::Result<ProcessIndex> {
         // A forked child's record was claimed by its parent, and waits for it.
@@ -135,6 +149,7 @@ impl Member {
             record: Some(index),
             frames_budget: frames,
             frames_max: shared.frames_max() as u32,
+            namespace,
         };
         let answered = control::answer(self.connection.as_fd(), grant, files);
         match (&answered, self.hello.record) {

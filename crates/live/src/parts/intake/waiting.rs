@@ -133,6 +133,13 @@ impl Waiting {
         self.token(token.waiter) != Some(token)
     }
 
+    /// Returns true if a fault of `thread` at `address` is not over.
+    pub fn has(&self, thread: u32, address: usize) -> bool {
+        let pending = self.pending.iter().flatten();
+        let mut all = self.arrived.iter().chain(&self.again).chain(pending);
+        all.any(|known| known.thread == thread && known.address == address)
+    }
+
     /// Takes in that a fault is handed to the core.
     pub fn add(&mut self, arrival: Arrival) -> Waiter {
         let number = self.unused.pop().unwrap_or_else(|| {
