@@ -72,9 +72,11 @@ fn userfaultfd() -> Check {
         // A run does without the rest.
         Err(error) if host::has_user_mode() => {
             let lack = host::describe_error(error);
-            let others = match rustix::process::geteuid().is_root() {
-                true => vec![],
-                false => host::PERMISSIONS.map(str::to_owned).into(),
+            let is_root = rustix::process::geteuid().is_root();
+            let others = match (container::is_around(), is_root) {
+                (true, true) => vec![container::FOR_ROOT.to_owned()],
+                (false, false) => host::PERMISSIONS.map(str::to_owned).into(),
+                (true, false) | (false, true) => vec![],
             };
             Check {
                 others,
