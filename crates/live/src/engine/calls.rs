@@ -1,5 +1,5 @@
 //! System calls that are held up until their memory is there: see
-//! [`Calls`](crate::parts::calls::Calls) for those, and [`calls`](crate::calls) for what they need.
+//! [`Calls`](crate::parts::calls::Calls) for those, and [`calls`] for what they need.
 //!
 //! A call goes on when all that it needs is present, which the kernel is asked for: it would fail
 //! at a page that is not. What it needs is kept in place before it is looked for, so that the page
