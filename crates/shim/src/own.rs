@@ -167,7 +167,7 @@ pub unsafe extern "C" fn mremap(
     }
     let is_whole = flags & libc::MREMAP_FIXED != 0 && bytes_before == bytes;
     let may_be_several = is_whole && PROCESS.requests.has_engine() && is_mapped(start);
-    let mut answer = move_memory(start, bytes_before, bytes, flags, place);
+    let mut answer = places::move_memory(start, bytes_before, bytes, flags, place);
     if answer == c_long::from(-libc::EFAULT) {
         let moved = keeping_errno(|| match may_be_several {
             true => move_parts(start, bytes, flags, place),
@@ -192,7 +192,7 @@ fn enlarge(start: usize, bytes_before: usize, bytes: usize, flags: c_int) -> Opt
     }
     (0..PARTS_TRIES).find_map(|_| {
         hooks::await_move(start, bytes_before);
-        match move_memory(start, bytes_before, bytes, flags, 0) {
+        match places::move_memory(start, bytes_before, bytes, flags, 0) {
             answer if answer == c_long::from(-libc::EFAULT) => {
                 enlarge_parts(start, bytes_before, bytes)
             }
@@ -249,7 +249,7 @@ fn map_like(other: Area, bytes: usize) -> c_long {
 fn move_parts(start: usize, bytes: usize, flags: c_int, place: usize) -> Option<c_long> {
     let moved = maps::visit_within(start, start + bytes, |part| {
         let (from, bytes) = (part.start, part.end - part.start);
-        match move_memory(from, bytes, bytes, flags, place + (from - start)) {
+        match places::move_memory(from, bytes, bytes, flags, place + (from - start)) {
             error @ -4095..0 => Err(Errno::from_raw_os_error(-error as i32)),
             _ => Ok(()),
         }
@@ -259,22 +259,6 @@ fn move_parts(start: usize, bytes: usize, flags: c_int, place: usize) -> Option<
         Err(Errno::NOTTY) => None,
         Err(error) => Some(-c_long::from(error.raw_os_error())),
     }
-}
-
-/// The system call `mremap`.
-fn move_memory(
-    start: usize,
-    bytes_before: usize,
-    bytes: usize,
-    flags: c_int,
-    place: usize,
-) -> c_long {
-    if places::moves(start, flags) {
-        return places::move_within(start, bytes_before, bytes, flags);
-    }
-    let arguments = [start, bytes_before, bytes, flags as usize, place];
-    // SAFETY: the caller's call, or for a part of its range.
-    unsafe { system_call(libc::SYS_mremap, arguments.map(|word| word as c_long)) }
 }
 
 /// Returns true if something is mapped at `start`.

@@ -153,8 +153,10 @@ pub(crate) fn move_within(start: usize, bytes_before: usize, bytes: usize, flags
     answer
 }
 
-/// Makes memory grow or move for the C library itself.
-pub(crate) extern "C" fn move_at_site(
+/// The system call `mremap`, which keeps memory of the range in it. Answers as the kernel does.
+///
+/// Called by hooks, and in place of the system call in the C library itself.
+pub(crate) extern "C" fn move_memory(
     start: usize,
     bytes_before: usize,
     bytes: usize,

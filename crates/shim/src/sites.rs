@@ -368,4 +368,4 @@ macro_rules! entry {
 entry!(fork_entry, forks::fork_at_site, FORK_BACK);
 entry!(heap_entry, hooks::grow_heap_at_site, HEAP_BACK);
 entry!(map_entry, hooks::map_at_site, MAP_BACK);
-entry!(move_entry, places::move_at_site, MOVE_BACK);
+entry!(move_entry, places::move_memory, MOVE_BACK);

@@ -40,13 +40,7 @@ impl Pagemap {
         end: usize,
         runs: &mut Vec<(usize, usize)>,
     ) -> Result<usize, Errno> {
-        runs.clear();
-        let mut regions = [BLANK; RUNS_MAX];
-        let (found, walk_end) = self.scan(start, end, (raw::PAGE_IS_PRESENT, 0), &mut regions)?;
-        for region in &regions[..found.min(RUNS_MAX)] {
-            runs.push((region.start as usize, region.end as usize));
-        }
-        Ok(walk_end)
+        self.find(raw::PAGE_IS_PRESENT, start, end, runs)
     }
 
     /// The same for pages that are there or that the host has swapped out: those that a touch does
@@ -57,9 +51,24 @@ impl Pagemap {
         end: usize,
         runs: &mut Vec<(usize, usize)>,
     ) -> Result<usize, Errno> {
+        self.find(
+            raw::PAGE_IS_PRESENT | raw::PAGE_IS_SWAPPED,
+            start,
+            end,
+            runs,
+        )
+    }
+
+    /// Finds pages of any of these kinds.
+    fn find(
+        &self,
+        kinds: u32,
+        start: usize,
+        end: usize,
+        runs: &mut Vec<(usize, usize)>,
+    ) -> Result<usize, Errno> {
         runs.clear();
         let mut regions = [BLANK; RUNS_MAX];
-        let kinds = raw::PAGE_IS_PRESENT | raw::PAGE_IS_SWAPPED;
         let (found, walk_end) = self.scan(start, end, (kinds, 0), &mut regions)?;
         for region in &regions[..found.min(RUNS_MAX)] {
             runs.push((region.start as usize, region.end as usize));
