@@ -73,6 +73,7 @@ impl Engine {
         // The table of processes and of slots, which all engines map.
         let (start, end) = self.line.shared().range();
         let table = self.machine.pages().present_bytes(start, end).unwrap_or(0);
+        self.store.rest();
         let own = self.measure_own();
         let in_use = u64::from(self.in_use()) * PAGE_BYTES;
         let unmanaged = resident.saturating_sub(in_use + own + table as u64);

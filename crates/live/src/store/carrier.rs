@@ -192,7 +192,7 @@ impl SwapStore {
     /// The next part to be sent on its way. Writes may be left to others.
     pub(super) fn next_part(&mut self) -> Option<Part> {
         let fetch = self.fetches.pop_front();
-        fetch.or_else(|| match self.left.is_wanted {
+        fetch.or_else(|| match self.left.is_wanted || !self.may_write() {
             true => None,
             false => self.stores.pop_front(),
         })

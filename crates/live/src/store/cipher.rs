@@ -11,6 +11,9 @@
 //! Source: IEEE Std 1619-2018; XTS is the mode that disks are encrypted in. The blocks of a page
 //! are handed to the cipher together, which takes a twelfth of the time of one after the other.
 //!
+//! Bounce buffers are memory of the engine, which the budget bounds: there are [few](BOUNCES_MAX),
+//! writes wait for one, and one that has rested gives its memory back.
+//!
 //! # Invariants
 //! 1. A part of a transfer that is under way to the swap file has one bounce buffer, by its tag.
 
@@ -35,6 +38,9 @@ const KEY_BYTES: usize = 32;
 /// The polynomial by which tweaks are multiplied: x^128 + x^7 + x^2 + x + 1.
 const POLYNOMIAL: u128 = 0x87;
 
+/// The most bounce buffers. Each has room for the largest write, so that this many keep a disk busy.
+const BOUNCES_MAX: usize = 4;
+
 /// A cipher with its key, which is overwritten when it is dropped.
 pub(super) struct Cipher {
     contents: Aes128,
@@ -44,10 +50,17 @@ pub(super) struct Cipher {
 /// The cipher of a store, and its bounce buffers.
 pub(super) struct Encryption {
     cipher: Cipher,
-    bounces: Vec<Mapping>,
+    bounces: Vec<Bounce>,
     unused: Vec<usize>,
     /// The buffers under way, by the tags of their parts.
     used: BTreeMap<u64, usize>,
+}
+
+/// A buffer for the encrypted pages of one write.
+struct Bounce {
+    room: Mapping,
+    /// True if it was written to since its memory was given back.
+    has_memory: bool,
 }
 
 impl Cipher {
@@ -117,21 +130,42 @@ impl Encryption {
         &self.cipher
     }
 
-    /// Takes a buffer for a part, by its tag.
+    /// Returns true if a write could be encrypted now.
+    fn has_room(&self) -> bool {
+        !self.unused.is_empty() || self.bounces.len() < BOUNCES_MAX
+    }
+
+    /// Takes a buffer for a part, by its tag. The caller knows that [there is room](Self::has_room).
     fn take(&mut self, tag: u64) -> Result<usize, Errno> {
         let index = match self.unused.pop() {
             Some(index) => index,
             None => {
-                self.bounces.push(Mapping::anonymous(TRANSFER_MAX * PAGE)?);
+                assert!(self.bounces.len() < BOUNCES_MAX, "a write waits for room");
+                self.bounces.push(Bounce {
+                    room: Mapping::anonymous(TRANSFER_MAX * PAGE)?,
+                    has_memory: false,
+                });
                 self.bounces.len() - 1
             }
         };
+        self.bounces[index].has_memory = true;
         self.used.insert(tag, index);
         Ok(index)
     }
 
     fn release(&mut self, tag: u64) {
         self.unused.extend(self.used.remove(&tag));
+    }
+
+    /// Gives the memory of unused buffers back to the host.
+    fn rest(&mut self) {
+        for index in &self.unused {
+            let bounce = &mut self.bounces[*index];
+            // What can't be given back is used again, or given back the next time.
+            if bounce.has_memory && bounce.room.drop_contents().is_ok() {
+                bounce.has_memory = false;
+            }
+        }
     }
 }
 
@@ -186,17 +220,32 @@ impl SwapStore {
                     }
                     Work::Single(..) | Work::File(_) => unreachable!("single pages are read"),
                 };
-                let into = bounces[index].part_mut(at * PAGE, PAGE);
+                let into = bounces[index].room.part_mut(at * PAGE, PAGE);
                 into.copy_from_slice(from);
                 cipher.encrypt(slot.0.into(), into);
             }
         }
         let buffers = taken.map(|index| {
             let bytes = usize::from(part.pages) * PAGE;
-            Some(Buffers::of_mapping(&encryption.bounces[index], 0, bytes))
+            Some(Buffers::of_mapping(
+                &encryption.bounces[index].room,
+                0,
+                bytes,
+            ))
         });
         self.encryption = Some(encryption);
         buffers
+    }
+
+    /// Returns true if there is room to encrypt a write, or none is encrypted.
+    pub(super) fn may_write(&self) -> bool {
+        let encryption = self.encryption.as_ref();
+        encryption.is_none_or(Encryption::has_room)
+    }
+
+    /// Gives memory back that the store needs again only to write more.
+    pub fn rest(&mut self) {
+        self.encryption.iter_mut().for_each(Encryption::rest);
     }
 
     /// A part is not under way any more.
@@ -311,6 +360,41 @@ mod tests {
                 for frame in &frames {
                     assert_eq!(swapping.byte(*frame), frame.0 as u8 + 1);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn writes_wait_for_one_of_few_buffers_which_keep_no_memory_when_they_rest() {
+        for means in [Means::Ring, Means::Threads, Means::AtOnce] {
+            let Some(mut swapping) = Swapping::new(16, means, "") else {
+                return;
+            };
+            let frames: Vec<FrameId> = (0..16).map(FrameId).collect();
+            for frame in &frames {
+                swapping.start(Direction::Store, 2 * frame.0, &[*frame]);
+            }
+            swapping.store.submit(&swapping.world.machine).unwrap();
+            let bounces = |store: &SwapStore| {
+                let encryption = store.encryption.as_ref().expect("it is encrypted");
+                let backed = encryption.bounces.iter().filter(|it| it.has_memory);
+                (encryption.bounces.len(), backed.count())
+            };
+            assert_eq!(bounces(&swapping.store), (BOUNCES_MAX, BOUNCES_MAX));
+            // One that is under way keeps its memory.
+            swapping.store.rest();
+            let replies = swapping.collect(16);
+            assert!(replies.iter().all(|reply| reply.outcome == Outcome::Done));
+            assert_eq!(bounces(&swapping.store), (BOUNCES_MAX, BOUNCES_MAX));
+            swapping.store.rest();
+            assert_eq!(bounces(&swapping.store), (BOUNCES_MAX, 0));
+            for frame in &frames {
+                swapping.world.machine.pool_mut().clear(*frame);
+                let fetched = swapping.transfer(Direction::Fetch, 2 * frame.0, &[*frame]);
+                assert_eq!(
+                    (fetched, swapping.byte(*frame)),
+                    (Outcome::Done, frame.0 as u8 + 1)
+                );
             }
         }
     }

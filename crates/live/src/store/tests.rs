@@ -98,7 +98,7 @@ impl Swapping {
         replies[0].outcome
     }
 
-    fn start(&mut self, direction: Direction, first: u32, frames: &[FrameId]) -> Ticket {
+    pub(super) fn start(&mut self, direction: Direction, first: u32, frames: &[FrameId]) -> Ticket {
         self.next += 1;
         let ticket = Ticket(self.next);
         self.store.start(
@@ -111,7 +111,7 @@ impl Swapping {
         ticket
     }
 
-    fn collect(&mut self, count: usize) -> Vec<Reply> {
+    pub(super) fn collect(&mut self, count: usize) -> Vec<Reply> {
         let mut replies = Vec::new();
         let end = Instant::now() + Duration::from_secs(30);
         while replies.len() < count {
