@@ -184,6 +184,11 @@ pub struct Requests {
     timer: AtomicI32,
     /// Changed to have the engine called by its helper.
     call: AtomicU32,
+    /// Changed whenever there is something new in a slot for the engine.
+    news: AtomicU32,
+    /// What that was when the engine last found nothing: it looks again when it has changed. The
+    /// slots are many, and a fault comes every few microseconds.
+    news_seen: AtomicU32,
     /// The process it belongs to. A child that was forked by a system call of its own has a copy
     /// of this table, and no engine.
     process: AtomicU32,
@@ -208,6 +213,8 @@ impl Requests {
             engine: AtomicU32::new(0),
             timer: AtomicI32::new(-1),
             call: AtomicU32::new(0),
+            news: AtomicU32::new(0),
+            news_seen: AtomicU32::new(0),
             process: AtomicU32::new(0),
             is_thawing: AtomicU32::new(0),
         }
@@ -261,6 +268,7 @@ impl Requests {
                     Ordering::Relaxed,
                 );
                 if gave_up.is_ok() {
+                    self.news.fetch_add(1, Ordering::Release);
                     return None;
                 }
                 break;
@@ -297,12 +305,18 @@ impl Requests {
         slot.first.store(first, Ordering::Relaxed);
         slot.second.store(second, Ordering::Relaxed);
         slot.third.store(third, Ordering::Relaxed);
-        slot.state.store(POSTED, Ordering::Release);
+        self.show(slot, POSTED);
         let is_heard = self.ring(engine);
         if !is_heard {
-            slot.state.store(GIVEN_UP, Ordering::Release);
+            self.show(slot, GIVEN_UP);
         }
         is_heard.then_some(number)
+    }
+
+    /// Sets a state that the engine is to see.
+    fn show(&self, slot: &Slot, state: u32) {
+        slot.state.store(state, Ordering::Release);
+        self.news.fetch_add(1, Ordering::Release);
     }
 
     /// Ends the rest that [`Ask::Freeze`] began.
@@ -348,21 +362,25 @@ impl Requests {
 
     /// Takes the next posted request. Engine only.
     pub fn take(&self) -> Option<(Taken, Ask)> {
-        self.take_if(|_| true)
+        let news = self.news.load(Ordering::Acquire);
+        if news == self.news_seen.load(Ordering::Relaxed) {
+            return None;
+        }
+        let found = self.find();
+        if found.is_none() {
+            self.news_seen.store(news, Ordering::Relaxed);
+        }
+        found
     }
 
-    /// Takes the next posted request that is `wanted`. Engine only.
-    pub fn take_if(&self, wanted: impl Fn(Ask) -> bool) -> Option<(Taken, Ask)> {
+    fn find(&self) -> Option<(Taken, Ask)> {
         for (number, slot) in self.slots.iter().enumerate() {
             match slot.state.load(Ordering::Acquire) {
                 POSTED => {
                     let kind = slot.kind.load(Ordering::Relaxed) & !UNANSWERED;
-                    if kind & HELD != 0 {
-                        continue;
-                    }
-                    let words = [&slot.first, &slot.second, &slot.third];
-                    let ask = unpack(kind, words.map(|word| word.load(Ordering::Relaxed)));
-                    if wanted(ask) {
+                    if kind & HELD == 0 {
+                        let words = [&slot.first, &slot.second, &slot.third];
+                        let ask = unpack(kind, words.map(|word| word.load(Ordering::Relaxed)));
                         return Some((Taken(number), ask));
                     }
                 }
@@ -557,12 +575,12 @@ mod tests {
         table.set_engine(1, None);
         let slot = &table.slots[0];
         slot.kind.store(pack(Ask::Finish).0, Ordering::Relaxed);
-        slot.state.store(POSTED, Ordering::Release);
+        table.show(slot, POSTED);
         let (taken, _) = table.take().unwrap();
         table.hold(taken);
         assert_eq!(table.take(), None);
         // The asking thread has given up: its place must not go to another before it is answered.
-        slot.state.store(GIVEN_UP, Ordering::Release);
+        table.show(slot, GIVEN_UP);
         assert_eq!(table.take(), None);
         assert_eq!(slot.state.load(Ordering::Acquire), GIVEN_UP);
         table.answer(taken, 0);
@@ -595,7 +613,7 @@ mod tests {
         slot.kind.store(kind, Ordering::Relaxed);
         slot.first.store(first, Ordering::Relaxed);
         slot.second.store(second, Ordering::Relaxed);
-        slot.state.store(POSTED, Ordering::Release);
+        TABLE.show(slot, POSTED);
         assert_eq!(
             engine.join().unwrap(),
             Some(Ask::Map {

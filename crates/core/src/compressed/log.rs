@@ -23,7 +23,7 @@ pub const SEGMENT_PAGES: u32 = SEGMENT_BYTES / 4096;
 /// Entries begin at multiples of this many bytes.
 const ALIGNMENT: u32 = 8;
 /// Holes are filled in when they are more than this part of the memory that the log has.
-const HOLES_PART: u64 = 8;
+const HOLES_PART: u64 = 16;
 /// The number of segments that are looked at for the one with the most holes: each time the next
 /// ones, so that it will be one of the emptiest of all.
 const LOOKED_AT: usize = 64;

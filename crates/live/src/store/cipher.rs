@@ -38,7 +38,7 @@ const KEY_BYTES: usize = 32;
 /// The polynomial by which tweaks are multiplied: x^128 + x^7 + x^2 + x + 1.
 const POLYNOMIAL: u128 = 0x87;
 
-/// The most bounce buffers. Each has room for the largest write, so that this many keep a disk busy.
+/// The most bounce buffers. Each has room for the largest write, and these few keep a disk busy.
 const BOUNCES_MAX: usize = 4;
 
 /// A cipher with its key, which is overwritten when it is dropped.
@@ -135,7 +135,8 @@ impl Encryption {
         !self.unused.is_empty() || self.bounces.len() < BOUNCES_MAX
     }
 
-    /// Takes a buffer for a part, by its tag. The caller knows that [there is room](Self::has_room).
+    /// Takes a buffer for a part, by its tag. The caller has seen that [there is
+    /// room](Self::has_room).
     fn take(&mut self, tag: u64) -> Result<usize, Errno> {
         let index = match self.unused.pop() {
             Some(index) => index,

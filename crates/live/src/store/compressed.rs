@@ -53,8 +53,6 @@ struct Area {
     /// The number of rooms that have been opened, and the most there may be.
     rooms_opened: u32,
     rooms_most: u32,
-    /// Bytes on their way from one room to another.
-    moved: Vec<u8>,
 }
 
 /// A page of a transfer that waits for a segment.
@@ -97,7 +95,6 @@ impl Compressed {
                 mapping: Mapping::closed(rooms_most as usize * SEGMENT)?,
                 rooms_opened: 0,
                 rooms_most,
-                moved: vec![0; PAGE],
             },
             scratch: vec![0; SCRATCH_BYTES],
             coder: CompressTable::small(),
@@ -372,12 +369,8 @@ impl Bytes for Area {
     }
 
     fn copy(&mut self, from: (Room, u32), to: (Room, u32), bytes: u32) {
-        let bytes = bytes as usize;
-        let moved = &mut self.moved[..bytes];
-        moved.copy_from_slice(self.mapping.part(place(from.0, from.1), bytes));
-        self.mapping
-            .part_mut(place(to.0, to.1), bytes)
-            .copy_from_slice(moved);
+        let (from, to) = (place(from.0, from.1), place(to.0, to.1));
+        self.mapping.copy_part(from, to, bytes as usize);
     }
 
     fn close(&mut self, room: Room) {
