@@ -126,6 +126,12 @@ impl Group {
         write(&self.path.join(file), &limit_bytes.to_string())
     }
 
+    /// Returns true if what zswap's pool holds is charged to the group. It is in the unified
+    /// hierarchy alone (Linux: `obj_cgroup_charge_zswap` in `mm/memcontrol.c`).
+    pub fn pays_for_zswap(&self) -> bool {
+        matches!(self.version, Version::Two)
+    }
+
     /// The most memory the group has held, if the kernel counts that.
     pub fn memory_peak_bytes(&self) -> Option<u64> {
         let file = match self.version {

@@ -197,10 +197,9 @@ fn failures(program: &ProgramRecord) -> String {
             let told = [
                 contender.failures.first().cloned(),
                 (before > 0).then(|| format!("ended {before} times before for want of memory")),
-                contender
-                    .counts
-                    .is_over_memory
-                    .then(|| "its device took more than could be taken off its memory".to_owned()),
+                contender.counts.is_over_memory.then(|| {
+                    "its device or pool took more than could be taken off its memory".to_owned()
+                }),
             ];
             for told in told.into_iter().flatten() {
                 let (name, percent) = (&program.name, share.share_percent);

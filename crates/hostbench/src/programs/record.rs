@@ -114,10 +114,11 @@ pub struct Counts {
     /// The most memory its control group held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_peak_bytes: Option<u64>,
-    /// The most memory the zram device took, by which the group's limit was lowered.
+    /// The most memory that the zram device took, or zswap's pool where no group pays for it: the
+    /// group's limit was lowered by it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_peak_bytes: Option<u64>,
-    /// Tells if the device took so much that it could not all be taken off the limit.
+    /// Tells if that was so much that it could not all be taken off the limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_over_memory: bool,
     /// The total of the statistics of `tidemark run`.

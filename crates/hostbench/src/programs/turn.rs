@@ -289,9 +289,12 @@ impl<'a> Turns<'a> {
         }
         words.extend(program.command.iter().map(OsString::from));
         let before = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+        let pool_before = zswap_bytes();
         let mut look = |_process| {
-            if let (Some(device), Some(group)) = (device, &group) {
-                follow_device(device, group, memory.group_bytes, &mut counts);
+            if let Some(group) = &group
+                && let Some(held) = uncharged_bytes(entrant, device, group, pool_before)
+            {
+                take_off(held, group, memory.group_bytes, &mut counts);
             }
         };
         let ran = self.run_words(program, words, memory.limit, &mut look);
@@ -474,11 +477,33 @@ fn finish(client: Option<Client>, interrupt: &AtomicBool) -> Result<(), Stop> {
     })
 }
 
-/// Takes what the device holds off the group's limit: the kernel charges it to no group.
-fn follow_device(device: u32, group: &Group, group_bytes: u64, counts: &mut Counts) {
-    let Some(held) = zram::memory_bytes(device) else {
-        return;
-    };
+/// The memory that zswap's pool takes, of all programs.
+fn zswap_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Zswap:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes << 10)
+}
+
+/// The memory that the kernel takes for the group, and charges to none: that of its device, or of
+/// zswap's pool beyond what that held before.
+fn uncharged_bytes(
+    entrant: &Entrant,
+    device: Option<u32>,
+    group: &Group,
+    pool_before: Option<u64>,
+) -> Option<u64> {
+    match device {
+        Some(device) => zram::memory_bytes(device),
+        None if *entrant == Entrant::Zswap && !group.pays_for_zswap() => {
+            Some(zswap_bytes()?.saturating_sub(pool_before?))
+        }
+        None => None,
+    }
+}
+
+/// Takes what a device or a pool holds off the group's limit: the kernel charges it to no group.
+fn take_off(held: u64, group: &Group, group_bytes: u64, counts: &mut Counts) {
     counts.device_peak_bytes = Some(counts.device_peak_bytes.unwrap_or(0).max(held));
     let least = group_bytes / GROUP_PART_LEAST;
     counts.is_over_memory |= group_bytes.saturating_sub(held) < least;
