@@ -47,6 +47,8 @@ const PAGE_BYTES: usize = 4096;
 const REQUEST_BYTES: usize = CALL_BYTES + PAGE_BYTES;
 const PAUSE_LEAST: Duration = Duration::from_millis(1);
 const PAUSE_MOST: Duration = Duration::from_secs(1);
+/// The least time without calls after which a failure is not one of those before.
+const QUIET_LEAST: Duration = Duration::from_secs(10);
 /// The length of the head of a request.
 const HEAD_BYTES: usize = 40;
 /// The same with the arguments of a read or a write.
@@ -139,7 +141,7 @@ struct Service {
 /// The failures since the pager last did what it was asked for.
 #[derive(Default)]
 struct Outage {
-    /// The first and the last that may pass.
+    /// The begin of the first and the end of the last that may pass.
     passing: Option<(Instant, Instant)>,
     is_told: bool,
 }
@@ -253,13 +255,14 @@ impl Service {
     ) -> Result<(), Errno> {
         let mut pause = PAUSE_LEAST;
         loop {
+            let began = Instant::now();
             let made = std::panic::catch_unwind(AssertUnwindSafe(&mut call));
             match made.unwrap_or_else(|_| Err(PagerError::lasting("it panicked"))) {
                 Ok(()) => {
                     *lock(&self.outage) = Outage::default();
                     return Ok(());
                 }
-                Err(error) if !self.may_pass(&error) => return Err(Errno::IO),
+                Err(error) if !self.may_pass(&error, began) => return Err(Errno::IO),
                 Err(_) if lock(&self.under_way).get(&number) == Some(&true) => {
                     return Err(Errno::INTR);
                 }
@@ -269,15 +272,22 @@ impl Service {
         }
     }
 
-    /// Returns true if a call is made again after `error`; if it is not, tells why.
-    fn may_pass(&self, error: &PagerError) -> bool {
-        let (mut outage, now) = (lock(&self.outage), Instant::now());
+    /// Returns true if a call is made again that `began` and failed; if it is not, tells why.
+    fn may_pass(&self, error: &PagerError, began: Instant) -> bool {
+        let mut outage = lock(&self.outage);
         let patience = self.settings.patience;
         if error.is_temporary() {
-            let known = outage.passing.filter(|(_, last)| now - *last < patience);
-            let (first, _) = known.unwrap_or((now, now));
-            outage.passing = Some((first, now));
-            if now - first < patience {
+            let quiet = patience.max(QUIET_LEAST);
+            let is_same = |last| began.saturating_duration_since(last) < quiet;
+            let first = match outage.passing {
+                Some((first, last)) if is_same(last) => first,
+                Some(_) | None => {
+                    outage.is_told = false;
+                    began
+                }
+            };
+            outage.passing = Some((first, Instant::now()));
+            if first.elapsed() < patience {
                 return true;
             }
         }
