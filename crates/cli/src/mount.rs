@@ -24,6 +24,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
+use tidemark_live::sys::namespaces;
 use tidemark_stores::mounted::{self, Mounted, PATIENCE, Settings};
 
 use crate::exit::{Exit, Refusal, refuse};
@@ -67,7 +68,9 @@ pub fn run(_: Arguments) -> Result<Exit, Refusal> {
     let (Ok(_), Ok(order)) = (read, order) else {
         refuse!("`mount` is started by `run`, which says what is to be mounted");
     };
-    let Mounted { file, serving } = open(&order)?;
+    // Now, while this process has one thread. What is not permitted shows when it is mounted.
+    let is_apart = !mounted::may_mount() && namespaces::enter().is_ok();
+    let Mounted { file, serving } = open(&order, !is_apart)?;
     let stdin = std::io::stdin();
     let files = [file.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -83,7 +86,7 @@ pub fn run(_: Arguments) -> Result<Exit, Refusal> {
 }
 
 /// Makes the store, and mounts it.
-fn open(order: &Order) -> Result<Mounted, Refusal> {
+fn open(order: &Order, is_for_all: bool) -> Result<Mounted, Refusal> {
     let (bytes, file_bytes) = order.bytes;
     let store = tidemark_stores::swap(&order.url, bytes);
     let store = store.map_err(|error| Refusal::new(format!("`--store`: {error}")))?;
@@ -91,13 +94,15 @@ fn open(order: &Order) -> Result<Mounted, Refusal> {
     let settings = Settings {
         bytes: file_bytes,
         patience: Duration::from_secs(order.patience_s),
+        is_for_all,
         tell: Box::new(|line| output::tell(&format!("tidemark: {line}\n"))),
     };
     match mounted::mount(store, settings) {
         Ok(mounted) => Ok(mounted),
         Err(error) => refuse!(
             "`--store {name}`: its pages come by FUSE, which can't be mounted: {error}; that takes \
-             `/dev/fuse` and the right to mount (`CAP_SYS_ADMIN`)"
+             a `/dev/fuse` that this user may open, and the right to mount (root, or user \
+             namespaces)"
         ),
     }
 }

@@ -82,6 +82,9 @@ pub struct Settings {
     pub bytes: u64,
     /// The time for which a call that fails for now is made again.
     pub patience: Duration,
+    /// True if processes of other users may open it again, as programs may that change their user.
+    /// In a namespace of its own no process outside it could.
+    pub is_for_all: bool,
     /// The place where lines about failures go.
     pub tell: Box<dyn Fn(&str) + Send + Sync>,
 }
@@ -93,6 +96,13 @@ pub struct Mounted {
     pub file: OwnedFd,
     /// The thread that serves it, until the last descriptor is closed and the pager is dropped.
     pub serving: JoinHandle<()>,
+}
+
+/// Returns true if this process may mount: where it can't, it can in [namespaces of its own].
+///
+/// [namespaces of its own]: https://man7.org/linux/man-pages/man7/user_namespaces.7.html
+pub fn may_mount() -> bool {
+    rustix::mount::fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC).is_ok()
 }
 
 /// Mounts `pager`.
@@ -109,8 +119,9 @@ pub fn mount(pager: Arc<dyn Pager>, settings: Settings) -> io::Result<Mounted> {
     set("rootmode", format!("{MODE:o}"))?;
     set("user_id", rustix::process::geteuid().as_raw().to_string())?;
     set("group_id", rustix::process::getegid().as_raw().to_string())?;
-    // A program may change its user, and goes on with its pages.
-    rustix::mount::fsconfig_set_flag(&context, "allow_other")?;
+    if settings.is_for_all {
+        rustix::mount::fsconfig_set_flag(&context, "allow_other")?;
+    }
     rustix::mount::fsconfig_create(&context)?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let mounted = rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
@@ -124,8 +135,15 @@ pub fn mount(pager: Arc<dyn Pager>, settings: Settings) -> io::Result<Mounted> {
     let threads = std::thread::Builder::new().name("tidemark-mounted".into());
     let serving = threads.spawn(move || serve(service))?;
     let root = format!("/proc/self/fd/{}", mounted.as_raw_fd());
-    let file = rustix::fs::open(root, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(Mounted { file, serving })
+    match rustix::fs::open(root, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(file) => Ok(Mounted { file, serving }),
+        Err(error) => {
+            drop(mounted);
+            // The pager is dropped before this is over.
+            let _ = serving.join();
+            Err(error.into())
+        }
+    }
 }
 
 struct Service {

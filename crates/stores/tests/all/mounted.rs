@@ -85,6 +85,7 @@ fn memory(patience: Duration) -> Option<(Mounted, Arc<Failures>)> {
     let settings = Settings {
         bytes: MIB + PAGE as u64,
         patience,
+        is_for_all: true,
         tell: Box::new(move |line| lines.lines.lock().unwrap().push(line.into())),
     };
     match mount(Arc::new(pager), settings) {
