@@ -44,7 +44,7 @@ pub struct Arguments {}
 
 impl Files for Arguments {}
 
-/// What is to be mounted.
+/// The store that `run` wants served, and its file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {
     url: String,
@@ -66,7 +66,7 @@ pub fn run(_: Arguments) -> Result<Exit, Refusal> {
     let read = std::io::stdin().read_line(&mut line);
     let order = serde_json::from_str(&line);
     let (Ok(_), Ok(order)) = (read, order) else {
-        refuse!("`mount` is started by `run`, which says what is to be mounted");
+        refuse!("`mount` is started by `run`, which says which store it serves");
     };
     // Now, while this process has one thread. What is not permitted shows when it is mounted.
     let is_apart = !mounted::may_mount() && namespaces::enter().is_ok();

@@ -6,10 +6,10 @@
 //! Calls go straight to the pager, without the page cache, several at a time.
 //!
 //! # Failures
-//! A call that fails for now is made again, with pauses from a millisecond to a second, until the
-//! pager has failed at all calls for the [patience](Settings::patience). Then, or where an error says
-//! that it lasts, the call fails with `EIO`, and a line tells the pager's words, once for each time
-//! that it fails.
+//! A call that fails for now is made again, with pauses from a millisecond to a second, until all
+//! calls of the pager have failed for the [patience](Settings::patience). Then, or where an error
+//! says that it lasts, the call fails with `EIO`, and a line tells the pager's words, once until a
+//! call succeeds.
 //!
 //! # Invariants
 //! 1. A call that has begun is over before it is answered: what a process asked for that was killed
@@ -43,7 +43,7 @@ const CALLERS: usize = 8;
 /// The most bytes of a call.
 const CALL_BYTES: usize = 256 << 10;
 const PAGE_BYTES: usize = 4096;
-/// The room for a request: its head, and what is to be written.
+/// The room for a request: its head, and the bytes of a write.
 const REQUEST_BYTES: usize = CALL_BYTES + PAGE_BYTES;
 const PAUSE_LEAST: Duration = Duration::from_millis(1);
 const PAUSE_MOST: Duration = Duration::from_secs(1);

@@ -3,13 +3,17 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use super::child::{self, Outcome, Running};
 use super::needs;
+use super::ordinary_user::Place;
 use super::scratch::Scratch;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -145,7 +149,7 @@ fn unused_port() -> u16 {
     unused.expect("one of thousands is unused")
 }
 
-/// What the tests of a real server need.
+/// Returns true if there is all that a real server and its file need.
 fn are_needs_met() -> bool {
     if !needs::are_met(&["python3", "redis-server"]) {
         return false;
@@ -162,10 +166,14 @@ fn are_needs_met() -> bool {
 
 /// `tidemark run` of the records, in a quarter of their memory.
 fn run_of(store: &str, turns: u32, scratch: &Scratch) -> Command {
+    run_with(&[], store, turns, scratch)
+}
+
+fn run_with(options: &[&str], store: &str, turns: u32, scratch: &Scratch) -> Command {
     let script = scratch.write("records.py", RECORDS);
     let mut command = Command::new(needs::tidemark());
     command.args(["run", "--memory", "16M", "--store", store, "--stats"]);
-    command.arg(scratch.join("stats.json"));
+    command.arg(scratch.join("stats.json")).args(options);
     command
         .args(["--", needs::python()])
         .arg(script)
@@ -173,7 +181,7 @@ fn run_of(store: &str, turns: u32, scratch: &Scratch) -> Command {
     command
 }
 
-/// What the program writes natively.
+/// The output of the program natively.
 fn natively(turns: u32, scratch: &Scratch) -> String {
     let script = scratch.write("records.py", RECORDS);
     let mut command = Command::new(needs::python());
@@ -204,9 +212,14 @@ fn a_program_is_what_it_is_natively_with_its_pages_on_a_server() {
     let scratch = Scratch::new("remote");
     let server = Server::start(&scratch);
     let native = natively(1000, &scratch);
-    for kind in ["", "compressed+"] {
+    for (kind, options) in [
+        ("", &[][..]),
+        ("compressed+", &[]),
+        ("compressed+", &["--in-thread"]),
+    ] {
         let store = format!("{kind}{}", server.url("swap"));
-        let outcome = child::run(run_of(&store, 1000, &scratch), &scratch.join("out"), LIMIT);
+        let command = run_with(options, &store, 1000, &scratch);
+        let outcome = child::run(command, &scratch.join("out"), LIMIT);
         outcome.expect_code(0, &store);
         assert_eq!(outcome.output_text(), native, "{store}");
         assert_eq!(lines_of_ours(&outcome), [""; 0], "{store}");
@@ -311,6 +324,68 @@ fn a_server_that_stays_away_ends_the_program_with_its_name() {
         assert_eq!(told(&[&url, "can't be removed"]), 1, "{lines:?}");
         assert_eq!(lines.len(), 3, "{lines:?}");
     }
+}
+
+#[test]
+fn a_program_is_ended_while_its_server_is_away() {
+    if !are_needs_met() {
+        return;
+    }
+    let scratch = Scratch::new("remote-ended");
+    let mut server = Server::start(&scratch);
+    let store = format!("compressed+{}", server.url("ended"));
+    let mut command = run_of(&store, 1 << 20, &scratch);
+    // Far longer than this test waits.
+    command.env("TIDEMARK_STORE_PATIENCE", "100000");
+    let mut running = child::start(command, &scratch.join("out"));
+    wait_for_output(&mut running, &scratch, "under way");
+    server.kill();
+    // So that it waits for pages.
+    std::thread::sleep(Duration::from_secs(1));
+    let group = Pid::from_raw(running.id() as i32).expect("a process of this test");
+    kill_process_group(group, Signal::TERM).expect("it is there");
+    let outcome = running.finish(LIMIT);
+    assert_eq!(
+        outcome.status.signal(),
+        Some(15),
+        "{}",
+        outcome.errors_text()
+    );
+    let lines = lines_of_ours(&outcome);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("can't be removed"), "{lines:?}");
+}
+
+#[test]
+fn an_ordinary_user_s_pages_go_to_a_server() {
+    if !are_needs_met() {
+        return;
+    }
+    let Some(place) = Place::new("remote-user") else {
+        return;
+    };
+    let scratch = Scratch::new("remote-user");
+    let server = Server::start(&scratch);
+    let script = place.folder.join("records.py");
+    std::fs::write(&script, RECORDS).expect("it is this test's");
+    let store = format!("compressed+{}", server.url("user"));
+    // As it is on most machines: all may open the device.
+    let open =
+        "mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", open, "sh", "setpriv"]);
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.arg(place.folder.join("tidemark"));
+    command.args(["run", "--memory", "16M", "--store", &store]);
+    command
+        .args(["--", "/usr/bin/python3"])
+        .arg(script)
+        .arg("200");
+    command.current_dir(&place.folder);
+    let outcome = child::run(command, &scratch.join("out"), LIMIT);
+    outcome.expect_code(0, "it needs no rights");
+    assert_eq!(outcome.output_text(), natively(200, &scratch));
+    assert_eq!(server.ask("DBSIZE").unwrap(), ":0");
 }
 
 #[test]
