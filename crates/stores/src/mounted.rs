@@ -159,7 +159,8 @@ struct Service {
 /// The failures since the pager last did what it was asked for.
 #[derive(Default)]
 struct Outage {
-    /// The begin of the first and the end of the last that may pass.
+    /// The ends of the first and the last that may pass. A call that took long, as one of a process
+    /// that was stopped does, is made again all the same.
     passing: Option<(Instant, Instant)>,
     is_told: bool,
 }
@@ -292,7 +293,7 @@ impl Service {
 
     /// Returns true if a call is made again that `began` and failed; if it is not, tells why.
     fn may_pass(&self, error: &PagerError, began: Instant) -> bool {
-        let mut outage = lock(&self.outage);
+        let (mut outage, now) = (lock(&self.outage), Instant::now());
         let patience = self.settings.patience;
         if error.is_temporary() {
             let quiet = patience.max(QUIET_LEAST);
@@ -301,11 +302,11 @@ impl Service {
                 Some((first, last)) if is_same(last) => first,
                 Some(_) | None => {
                     outage.is_told = false;
-                    began
+                    now
                 }
             };
-            outage.passing = Some((first, Instant::now()));
-            if first.elapsed() < patience {
+            outage.passing = Some((first, now));
+            if now - first < patience {
                 return true;
             }
         }

@@ -166,14 +166,10 @@ fn are_needs_met() -> bool {
 
 /// `tidemark run` of the records, in a quarter of their memory.
 fn run_of(store: &str, turns: u32, scratch: &Scratch) -> Command {
-    run_with(&[], store, turns, scratch)
-}
-
-fn run_with(options: &[&str], store: &str, turns: u32, scratch: &Scratch) -> Command {
     let script = scratch.write("records.py", RECORDS);
     let mut command = Command::new(needs::tidemark());
     command.args(["run", "--memory", "16M", "--store", store, "--stats"]);
-    command.arg(scratch.join("stats.json")).args(options);
+    command.arg(scratch.join("stats.json"));
     command
         .args(["--", needs::python()])
         .arg(script)
@@ -212,13 +208,9 @@ fn a_program_is_what_it_is_natively_with_its_pages_on_a_server() {
     let scratch = Scratch::new("remote");
     let server = Server::start(&scratch);
     let native = natively(1000, &scratch);
-    for (kind, options) in [
-        ("", &[][..]),
-        ("compressed+", &[]),
-        ("compressed+", &["--in-thread"]),
-    ] {
+    for kind in ["", "compressed+"] {
         let store = format!("{kind}{}", server.url("swap"));
-        let command = run_with(options, &store, 1000, &scratch);
+        let command = run_of(&store, 1000, &scratch);
         let outcome = child::run(command, &scratch.join("out"), LIMIT);
         outcome.expect_code(0, &store);
         assert_eq!(outcome.output_text(), native, "{store}");
