@@ -60,4 +60,6 @@ commands! {
     Man = man;
     #[command(hide = true)]
     Keep = keep;
+    #[command(hide = true)]
+    Mount = mount;
 }

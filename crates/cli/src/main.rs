@@ -33,6 +33,7 @@ mod kernel;
 mod man;
 mod map;
 mod mark;
+mod mount;
 mod needed;
 mod output;
 mod policies;

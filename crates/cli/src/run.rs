@@ -62,10 +62,13 @@ pub struct Arguments {
     /// Write pages to the swap file as they are, and not encrypted by a key that ends with the run
     #[arg(long)]
     swap_plain: bool,
-    /// The store of evicted pages: compressed memory inside the budget, the swap file, or both
+    /// The store of evicted pages: `compressed` memory inside the budget (a program that does not
+    /// fit is killed), the swap `file`, or both: `compressed+file`. Or in place of the file a Redis
+    /// server, with compressed memory in front or without: `redis://HOST[:PORT]/DATABASE/NAME`,
+    /// `compressed+redis://…`; `rediss` is by TLS
     /// [default: compressed+file; in step: file]
-    #[arg(long, value_name = "KIND")]
-    store: Option<Store>,
+    #[arg(long, value_name = "KIND", value_parser = Choice::parse)]
+    store: Option<Choice>,
     /// Manage mapped files, too: private mappings, and shared ones that are only read, of all
     /// files or of those whose absolute paths match GLOB (`*` matches anything, `/` included). The
     /// program does not see later writes of others to these files. Each process has its own copy of
@@ -169,6 +172,53 @@ impl Store {
     }
 }
 
+/// A store as `--store` names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Choice {
+    /// Its kind, where what is on a server is a file.
+    kind: Store,
+    /// The address at a server.
+    address: Option<String>,
+}
+
+impl Choice {
+    fn parse(text: &str) -> Result<Choice, String> {
+        if let Ok(kind) = Store::from_str(text, false) {
+            let address = None;
+            return Ok(Choice { kind, address });
+        }
+        let (kind, address) = match text.strip_prefix("compressed+") {
+            Some(address) => (Store::CompressedAndFile, address),
+            None => (Store::File, text),
+        };
+        match address.contains("://") {
+            true => Ok(Choice {
+                kind,
+                address: Some(address.into()),
+            }),
+            false => Err(
+                "needs `compressed+file`, `compressed`, `file`, or an address such as \
+                 `redis://HOST/0/NAME`, with `compressed+` in front or without"
+                    .into(),
+            ),
+        }
+    }
+
+    /// Its name, without a password.
+    fn shown(&self) -> Result<String, Refusal> {
+        let kind = Store::or_usual(Some(self.kind), false);
+        let Some(address) = &self.address else {
+            return Ok(kind.name().into());
+        };
+        let shown = tidemark_stores::shown_swap(address);
+        let shown = shown.map_err(|error| Refusal::new(format!("`--store`: {error}")))?;
+        Ok(match kind.is_compressed() {
+            true => format!("compressed+{shown}"),
+            false => shown,
+        })
+    }
+}
+
 /// An allocator to use in place of the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Malloc {
@@ -198,9 +248,22 @@ impl Files for Arguments {
 }
 
 impl Arguments {
-    /// The store.
+    /// The store. What is on a server is a file.
     fn store(&self) -> control::Store {
-        Store::or_usual(self.store, self.in_step)
+        Store::or_usual(self.store.as_ref().map(|it| it.kind), self.in_step)
+    }
+
+    /// The address of the store, if it is on a server.
+    fn store_address(&self) -> Option<&str> {
+        self.store.as_ref()?.address.as_deref()
+    }
+
+    /// The store's name.
+    fn store_name(&self) -> Result<String, Refusal> {
+        match &self.store {
+            Some(choice) => choice.shown(),
+            None => Ok(self.store().name().into()),
+        }
     }
 
     /// The policy's name.
@@ -232,6 +295,11 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
             Books::default(),
         ),
     };
+    if let Some(lender) = plan.lender
+        && !books.is_handed_over
+    {
+        lender.finish();
+    }
     books.notes.splice(0..0, plan.notes);
     books.total.elapsed_s = end.elapsed.as_secs_f64();
     if !arguments.summary {
@@ -259,7 +327,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         memory_bytes: plan.memory_bytes,
         division: division.map(|rule| rule.name().into()),
         task_bytes_min,
-        store: Some(arguments.store().name().into()),
+        store: Some(plan.store),
         swap_bytes,
         ending: ending_of(end.status),
         ended_for_room: books.ended_for_room,

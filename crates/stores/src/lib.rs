@@ -21,6 +21,8 @@
 //! # }
 //! ```
 //!
+//! [`mounted`] makes a file of the kernel's of a pager, for programs that know files alone.
+//!
 //! # Time-outs
 //! A connection is waited for 5 seconds ([`CONNECT_LIMIT`]), and each answer 10 seconds
 //! ([`ANSWER_LIMIT`]). What fails then, or because a connection has ended, a server starts or is
@@ -34,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod http;
+pub mod mounted;
 mod redis;
 mod s3;
 
@@ -111,6 +114,17 @@ pub fn swap(url: &str, bytes: u64) -> Result<Arc<dyn Pager>, Error> {
     let parsed = parse(url)?;
     writable(&parsed)?;
     Ok(Arc::new(Redis::swap(&parsed, bytes)?))
+}
+
+/// The address of a store for pages as it is shown: without its password.
+///
+/// # Errors
+/// It names no store, or one that can't be written to.
+pub fn shown_swap(url: &str) -> Result<String, Error> {
+    let parsed = parse(url)?;
+    writable(&parsed)?;
+    Redis::check(&parsed)?;
+    Ok(shown(&parsed))
 }
 
 fn parse(url: &str) -> Result<Url, Error> {

@@ -126,6 +126,14 @@ impl Redis {
         Ok(store)
     }
 
+    /// Looks at the address alone.
+    ///
+    /// # Errors
+    /// It has no database or name.
+    pub(crate) fn check(url: &Url) -> Result<(), Error> {
+        Redis::at(url).map(drop)
+    }
+
     fn at(url: &Url) -> Result<Redis, Error> {
         let wrong = |why: &str| Error::Address {
             url: shown(url),

@@ -47,7 +47,7 @@ pub struct Management {
     /// The name of the replacement policy.
     pub policy: String,
     /// The store of pages that leave.
-    pub store: &'static str,
+    pub store: String,
     /// The places where requests are taken, beside the socket in the run's folder.
     pub doors: Vec<Door>,
     /// The swap file.
@@ -104,7 +104,10 @@ impl Management {
         }
         if !tree.is_needed_after(LEAVING_LIMIT) {
             tree.close();
-        } else if let Err(error) = hand_over::hand_over(tree, folder) {
+            return Ok((end, books));
+        }
+        books.is_handed_over = true;
+        if let Err(error) = hand_over::hand_over(tree, folder) {
             books.notes.push(format!(
                 "the processes that outlive the program have no supervisor: {error}"
             ));
@@ -158,7 +161,7 @@ impl Management {
         let began_ns = now_ns();
         let settings = Settings {
             policy: self.policy,
-            store: self.store.into(),
+            store: self.store,
             began_ns,
             load_control: self.load_control.description.name,
             unsuspendable: self.unsuspendable,

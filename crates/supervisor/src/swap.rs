@@ -109,6 +109,40 @@ pub fn without_file(memory_bytes: u64) -> Result<Swap, Refusal> {
     }
 }
 
+/// Stands for a swap file on a server: `lend` gets the size of the store and that of its file, and
+/// makes the file. It has `size_bytes`, or what suits so much memory: room is taken as it is
+/// written.
+pub fn on_server(
+    size_bytes: Option<u64>,
+    memory_bytes: u64,
+    lend: impl FnOnce((u64, u64)) -> Result<OwnedFd, Refusal>,
+) -> Result<Swap, Refusal> {
+    let size_bytes = size_bytes.unwrap_or_else(|| wanted_size(memory_bytes));
+    check_least(size_bytes)?;
+    // A slot's number is 32 bits wide.
+    let most = u64::from(u32::MAX) * PAGE_BYTES;
+    let size_bytes = size_bytes.min(most).next_multiple_of(PAGE_BYTES);
+    check_limit(size_bytes)?;
+    Ok(Swap {
+        file: lend((size_bytes, size_bytes + TAIL_BYTES))?,
+        size_bytes,
+        folder: PathBuf::new(),
+        is_direct: true,
+        is_preallocated: true,
+    })
+}
+
+fn check_least(size_bytes: u64) -> Result<(), Refusal> {
+    if size_bytes < SWAP_BYTES_MIN {
+        refuse!(
+            "`--swap-size` is {}; needs at least {}",
+            bytes(size_bytes),
+            bytes(SWAP_BYTES_MIN)
+        );
+    }
+    Ok(())
+}
+
 /// Refuses a limit of the size of files that swap of `bytes` exceeds, or the table that
 /// engines share: the kernel would end this process with a signal, or a program.
 fn check_limit(size_bytes: u64) -> Result<(), Refusal> {
@@ -255,13 +289,7 @@ fn plan_size(
     let shown = folder.display();
     let free_bytes = file_system.f_bavail.saturating_mul(file_system.f_frsize);
     if let Some(asked) = asked_bytes {
-        if asked < SWAP_BYTES_MIN {
-            refuse!(
-                "`--swap-size` is {}; needs at least {}",
-                bytes(asked),
-                bytes(SWAP_BYTES_MIN)
-            );
-        }
+        check_least(asked)?;
         if asked > free_bytes {
             refuse!(
                 "no room for {} of swap in `{shown}`: {} free; \

@@ -129,6 +129,8 @@ pub struct Books {
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
     pub told: Vec<String>,
+    /// True if processes outlive the program, and have another supervisor.
+    pub is_handed_over: bool,
 }
 
 impl Tree {
@@ -457,6 +459,7 @@ impl Tree {
             ended_for_room: self.ended_for_room,
             notes: std::mem::take(&mut self.notes),
             told: std::mem::take(&mut self.told),
+            is_handed_over: false,
         }
     }
 

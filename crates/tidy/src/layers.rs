@@ -96,6 +96,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "lab",
             "live",
             "hostbench",
+            "stores",
             "supervisor",
             "experiment",
             "comparison",

@@ -21,6 +21,7 @@ use tidemark_supervisor::{load_controls, program};
 use super::{Arguments, Malloc, runtimes};
 use crate::exit::{Refusal, refuse};
 use crate::files::OutputFile;
+use crate::mount::{self, Lender};
 
 /// Everything a run needs.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ pub struct Plan {
     pub memory_bytes: u64,
     /// The means to manage them; `None` if the program is to run unmanaged.
     pub management: Option<Management>,
+    /// The store's name.
+    pub store: String,
+    /// The process that serves the store, if it is on a server.
+    pub lender: Option<Lender>,
     /// The file for statistics.
     pub statistics_file: Option<OutputFile>,
     /// Remarks that a reader of the numbers may need.
@@ -52,6 +57,7 @@ impl Plan {
             refuse!("`--locks`: shown by `--summary`, and in the file of `--stats`; add one");
         }
         check_files(arguments)?;
+        let store = arguments.store_name()?;
         host::check_needs()?;
         let path = program::find(&arguments.program[0])?;
         let statistics_file = arguments
@@ -61,14 +67,15 @@ impl Plan {
             .transpose()?;
         let nature = program::find_obstacle(&path)
             .map(|obstacle| format!("`{}` {}", path.display(), obstacle.reason()));
-        let mut notes = vec![];
+        let (mut notes, mut lender) = (vec![], None);
         let way = match nature {
             Some(obstacle) => Err(obstacle),
             None => find_way(arguments),
         };
         let management = match way {
             Ok(way) => {
-                let mut management = manage(arguments, policy, memory_bytes, swap_bytes)?;
+                let (mut management, lent) = manage(arguments, policy, memory_bytes, swap_bytes)?;
+                lender = lent;
                 if let Way::UserMode(lack) = way {
                     notes.push(hold_calls(&mut management, &lack));
                 }
@@ -90,6 +97,8 @@ impl Plan {
             policy,
             memory_bytes,
             management,
+            store,
+            lender,
             statistics_file,
             notes,
         })
@@ -114,9 +123,9 @@ fn manage(
     policy: &str,
     memory_bytes: u64,
     swap_bytes: Option<u64>,
-) -> Result<Management, Refusal> {
+) -> Result<(Management, Option<Lender>), Refusal> {
     let memory_bytes_max = plan_memory_max(arguments, memory_bytes)?;
-    let swap = plan_swap(arguments, swap_bytes, memory_bytes_max)?;
+    let (swap, lender) = plan_swap(arguments, swap_bytes, memory_bytes_max)?;
     let control = arguments.control.as_deref();
     let control = control.map(|path| Door::open("--control", path, Speech::Lines));
     let metrics = arguments.metrics.as_deref();
@@ -146,11 +155,11 @@ fn manage(
     // The old log goes now: nothing is refused from here on.
     let decisions = log.map(OutputFile::into_log).transpose()?;
     let timeline = timeline.map(OutputFile::into_log).transpose()?;
-    Ok(Management {
+    let management = Management {
         memory_bytes,
         memory_bytes_max,
         policy: policy.into(),
-        store: arguments.store().name(),
+        store: arguments.store_name()?,
         doors,
         swap,
         decisions: decisions.map(OwnedFd::from),
@@ -164,7 +173,8 @@ fn manage(
         libraries,
         is_spread: !arguments.in_step,
         module: tidemark_plugin::binary(policy),
-    })
+    };
+    Ok((management, lender))
 }
 
 /// The variables that engines read, and those that runtimes do.
@@ -201,10 +211,26 @@ fn plan_swap(
     arguments: &Arguments,
     swap_bytes: Option<u64>,
     memory_bytes_max: u64,
-) -> Result<Swap, Refusal> {
+) -> Result<(Swap, Option<Lender>), Refusal> {
     let store = arguments.store();
+    if let Some(address) = arguments.store_address() {
+        if arguments.swap.is_some() {
+            refuse!(
+                "`--swap`: there is no swap file with `--store {}`",
+                arguments.store_name()?
+            );
+        }
+        let mut lender = None;
+        let swap = swap::on_server(swap_bytes, memory_bytes_max, |bytes| {
+            let (file, lent) = mount::lend(address, bytes)?;
+            lender = Some(lent);
+            Ok(file)
+        })?;
+        return Ok((swap, lender));
+    }
     if store.has_file() {
-        return swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max);
+        let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max)?;
+        return Ok((swap, None));
     }
     let options = [
         (arguments.swap.is_some(), "--swap"),
@@ -217,7 +243,7 @@ fn plan_swap(
             store.name()
         );
     }
-    swap::without_file(memory_bytes_max)
+    Ok((swap::without_file(memory_bytes_max)?, None))
 }
 
 fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refusal> {

@@ -36,6 +36,7 @@ mod needs;
 mod ordinary_user;
 mod own_memory;
 mod process_tree;
+mod remote;
 mod roots;
 mod runtimes;
 mod scratch;

@@ -23,6 +23,7 @@ pub mod lifeline;
 pub mod maps;
 pub mod measure;
 pub mod memory;
+pub mod namespaces;
 pub mod observed;
 pub mod pagemap;
 pub mod personality;

@@ -94,21 +94,26 @@ fn help_with_page_ins(record: &RunRecord) -> String {
     let total = &record.total;
     let more = "more memory (`tidemark record`, then `curve`, tells how much)";
     let tried = total.compressed_pages + total.incompressible_pages;
+    let is_on_server = record.store.as_ref().is_some_and(|it| it.contains("://"));
+    let (faster, packed) = match is_on_server {
+        true => ("a nearer or faster server", "compressed+redis://…"),
+        false => ("a faster disk for `--swap`", "compressed+file"),
+    };
     let from_memory = format!(
         "{} of {} pages came from compressed memory",
         count(total.decompressed_pages.min(total.page_ins)),
         count(total.page_ins),
     );
     let help = if tried == 0 {
-        format!("{more}; `--store compressed+file`, if pages compress")
+        format!("{more}; `--store {packed}`, if pages compress")
     } else if is_mostly_from_memory(total) && record.mode == "thread" {
         format!("{more}; `--in-thread`, if it suits the program: {from_memory}")
     } else if is_mostly_from_memory(total) {
         format!("{more}: {from_memory}")
     } else if total.incompressible_pages > total.compressed_pages {
-        format!("{more}; a faster disk for `--swap`: most pages do not compress")
+        format!("{more}; {faster}: most pages do not compress")
     } else {
-        format!("{more}; a faster disk for `--swap`: {from_memory}")
+        format!("{more}; {faster}: {from_memory}")
     };
     match keeps_no_loop(record) {
         // A page-in from memory costs hardly more than the soft faults that are the price.
@@ -206,6 +211,11 @@ mod tests {
         assert!(help(&record(100, 0, 0)).contains("hardly short"));
         assert!(help(&record(50_000, 0, 0)).contains("--store compressed+file"));
         assert!(help(&record(10_000, 50_000, 0)).contains("--policy 2q-faults"));
+        let mut remote = record(50_000, 0, 0);
+        remote.store = Some("redis://127.0.0.1/0/a".into());
+        assert!(help(&remote).contains("--store compressed+redis://"));
+        remote.total.incompressible_pages = 50_000;
+        assert!(help(&remote).contains("faster server"));
         assert!(help(&record(0, 0, 50_000)).contains("first time"));
     }
 
