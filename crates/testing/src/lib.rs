@@ -1,8 +1,10 @@
-//! The rule by which tests of all crates are skipped.
+//! The pieces that tests of all crates share: the rule by which they are skipped, and [servers].
 //!
 //! A test that needs a privilege or a program that is missing says so and passes. With
 //! `REQUIRE_ALL=1`, as in continuous integration, that is a failure.
 #![forbid(unsafe_code)]
+
+pub mod servers;
 
 /// Says that a test can't run, and `why`.
 ///

@@ -2,14 +2,14 @@
 //! the server is killed and comes back, or does not.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tidemark_testing::servers;
 
 use super::child::{self, Outcome, Running};
 use super::needs;
@@ -57,7 +57,7 @@ impl Server {
         let mut server = Server {
             child: None,
             folder: scratch.folder("redis"),
-            port: unused_port(),
+            port: servers::unused_port(),
         };
         server.revive();
         server
@@ -73,16 +73,7 @@ impl Server {
 
     /// Starts it again, with what was written before.
     fn revive(&mut self) {
-        let mut command = Command::new("redis-server");
-        command
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
-            // What was answered has been handed to the kernel before.
-            .args(["--appendonly", "yes", "--appendfsync", "no", "--save", ""])
-            .arg("--dir")
-            .arg(&self.folder)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        let mut command = servers::redis_command(self.port, &self.folder);
         self.child = Some(command.spawn().expect("it was looked for"));
         self.wait_for("PING", "+PONG");
     }
@@ -138,15 +129,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// A port on which nothing listens, and that the kernel gives to no connection by itself.
-fn unused_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = (std::process::id() % 4000) as u16;
-    let mut ports = (0..4000).map(|_| 22_000 + (first + NEXT.fetch_add(1, Relaxed)) % 4000);
-    let unused = ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    unused.expect("one of thousands is unused")
 }
 
 /// Returns true if there is all that a real server and its file need.
@@ -420,7 +402,7 @@ fn addresses_that_are_none_are_refused_by_name() {
     let server = Server::start(&scratch);
     let taken = server.url("taken");
     server.wait_for("SET taken 1", "+OK");
-    let closed = format!("redis://me:secret@127.0.0.1:{}/0/a", unused_port());
+    let closed = format!("redis://me:secret@127.0.0.1:{}/0/a", servers::unused_port());
     for (store, words) in [
         (
             "compressed+nothing",

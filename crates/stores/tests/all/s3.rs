@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use tidemark_core::random::SplitMix64;
 use tidemark_stores::open;
+use tidemark_testing::servers::unused_port;
 
 use crate::redis::{MIB, settings};
-use crate::server::unused_port;
 
 /// The longest wait for the server or a program.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ impl Server {
         let object = folder.join("some").join(KEY);
         std::fs::create_dir_all(object.parent().unwrap()).unwrap();
         std::fs::write(object, contents()).unwrap();
-        let port = unused_port(7000 + number);
+        let port = unused_port();
         let child = Server::spawn(&folder, port);
         let mut server = Server {
             child,

@@ -1,12 +1,11 @@
 //! A real server of Redis, in a folder of its own, that can be killed and started again.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use tidemark_testing::skip;
+use tidemark_testing::{servers, skip};
 
 /// The longest wait for it to answer, or to end.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -44,7 +43,7 @@ impl Server {
             child: None,
             folder,
             settings,
-            port: unused_port(number),
+            port: servers::unused_port(),
         };
         server.revive();
         Some(server)
@@ -59,17 +58,8 @@ impl Server {
 
     /// Starts it again, with what was written before.
     pub fn revive(&mut self) {
-        let mut command = Command::new("redis-server");
-        command
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1"])
-            // What was answered has been handed to the kernel before.
-            .args(["--appendonly", "yes", "--appendfsync", "no", "--save", ""])
-            .arg("--dir")
-            .arg(&self.folder)
-            .args(&self.settings)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        let mut command = servers::redis_command(self.port, &self.folder);
+        command.args(&self.settings);
         let mut child = command.spawn().unwrap();
         let end = Instant::now() + LIMIT;
         while self.try_ask::<String>(&["PING"]).is_err() {
@@ -102,15 +92,6 @@ impl Server {
         command.arg(&words[1..]);
         command.query(&mut connection)
     }
-}
-
-/// A port on which nothing listens, and that the kernel gives to no connection by itself: one to
-/// it would be one to itself.
-pub fn unused_port(number: u32) -> u16 {
-    let first = std::process::id() * 31 + number * 7;
-    let ports = (first..first + 1000).map(|port| 20_000 + (port % 12_000) as u16);
-    let mut unused = ports.filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    unused.next().unwrap()
 }
 
 impl Drop for Server {

@@ -11,9 +11,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tidemark_stores::{create, open};
+use tidemark_testing::servers::unused_port;
 use tidemark_testing::skip;
 
-use crate::server::{Server, unused_port};
+use crate::server::Server;
 
 /// The object.
 const CONTENTS: &[u8] = b"contents that are read by a range";
@@ -175,7 +176,7 @@ fn writes_by_tls() {
 fn values_of_redis_go_by_tls_to_a_server_that_an_authority_vouches_for() {
     let Some(made) = Made::new() else { return };
     let file = |name: &str| made.0.join(name).display().to_string();
-    let port = unused_port(5000).to_string();
+    let port = unused_port().to_string();
     let settings = [
         ["--tls-port", &port],
         ["--tls-cert-file", &file("server.pem")],
