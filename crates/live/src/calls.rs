@@ -10,7 +10,7 @@
 
 use crate::ranges::Ranges;
 use crate::sys::PAGE;
-use crate::sys::calls::{Call, RANGE};
+use crate::sys::calls::{Call, RANGE, arguments_of};
 
 /// The most strings of a list of words, as of `execve`.
 const WORDS_MAX: usize = 1 << 20;
@@ -140,8 +140,15 @@ fn waits(it: &mut Collector<'_>) -> Whole {
         }
         libc::SYS_futex => {
             it.fixed(0, 4);
-            it.fixed(3, 16);
-            it.fixed(4, 4);
+            // Others take a number in place of the time, or leave the register as it was.
+            match it.at(1) as i32 & libc::FUTEX_CMD_MASK {
+                libc::FUTEX_WAKE => {}
+                libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET => it.fixed(3, 16),
+                _ => {
+                    it.fixed(3, 16);
+                    it.fixed(4, 4);
+                }
+            }
         }
         libc::SYS_futex_waitv => return waiters(it),
         _ => return others(it),
@@ -197,14 +204,14 @@ fn older(it: &mut Collector<'_>) -> Whole {
         libc::SYS_poll => it.array(0, 1, 8),
         libc::SYS_epoll_wait => it.array(1, 2, 12),
         libc::SYS_select => sets(it),
-        _ => (0..6).for_each(|argument| it.default_of(argument)),
+        _ => it.all(),
     }
     Ok(())
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn older(it: &mut Collector<'_>) -> Whole {
-    (0..6).for_each(|argument| it.default_of(argument));
+    it.all();
     Ok(())
 }
 
@@ -306,6 +313,11 @@ impl Collector<'_> {
     fn default_of(&mut self, argument: usize) {
         let start = self.at(argument);
         self.add(start, PAGE + 1);
+    }
+
+    /// Every argument that it has, of a call of which no more is known.
+    fn all(&mut self) {
+        (0..arguments_of(self.call.number)).for_each(|argument| self.default_of(argument));
     }
 
     /// Adds a range, as far as it is of managed addresses.

@@ -58,7 +58,7 @@ impl Built {
     /// Runs it natively.
     pub fn run_natively(&self, ways: &[&str]) -> Outcome {
         let mut command = Command::new(&self.path);
-        command.args(ways);
+        command.args(ways).current_dir(self.scratch.path());
         child::run(command, &self.scratch.join("native"), LIMIT)
     }
 
@@ -71,6 +71,7 @@ impl Built {
         }
         command.args(options);
         command.arg("--").arg(&self.path).args(ways);
+        command.current_dir(self.scratch.path());
         child::run(command, &self.scratch.join("out"), LIMIT)
     }
 

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #define PAGE 4096
-#define FILLER (14 << 20)
+#define FILLER (7 << 20)
 #define PLACES 512
 
 extern char **environ;
@@ -266,6 +266,8 @@ static int futex(uint32_t *word, int operation, uint32_t value, struct timespec 
     return syscall(SYS_futex, word, operation, value, limit, 0, 0);
 }
 
+static uint32_t has_woken;
+
 static void *waker(void *argument) {
     uint32_t *word = argument;
     usleep(20000);
@@ -273,6 +275,7 @@ static void *waker(void *argument) {
     __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
     while (futex(word, FUTEX_WAKE_PRIVATE, 1, 0) == 0)
         usleep(1000);
+    __atomic_store_n(&has_woken, 1, __ATOMIC_SEQ_CST);
     return 0;
 }
 
@@ -293,8 +296,9 @@ static void futexes(void) {
     push_out();
     while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == 0)
         futex(word, FUTEX_WAIT_PRIVATE, 0, 0);
-    // It wakes once more than there are waiters.
-    futex(word, FUTEX_WAIT_PRIVATE, 1, &(struct timespec){5, 0});
+    // It tries until it has woken somebody.
+    while (__atomic_load_n(&has_woken, __ATOMIC_SEQ_CST) == 0)
+        futex(word, FUTEX_WAIT_PRIVATE, 1, &(struct timespec){0, 5000000});
     pthread_join(thread, 0);
     pthread_mutex_t *mutex = block(sizeof *mutex);
     pthread_mutex_init(mutex, 0);

@@ -27,7 +27,8 @@ fn run_forced(program: &Built, options: &[&str], ways: &[&str]) -> Outcome {
         .args(options)
         .arg("--")
         .arg(&program.path)
-        .args(ways);
+        .args(ways)
+        .current_dir(program.scratch.path());
     without_word(child::run(command, &program.scratch.join("out"), LIMIT))
 }
 
@@ -50,10 +51,10 @@ fn every_kind_of_call_finds_memory_that_is_out() {
     let native = program.run_natively(&[]);
     assert!(native.output_text().ends_with("all\n"));
     for options in [
-        &["--policy", "2q-faults"][..],
-        &["--policy", "tidemark"],
+        &["--memory", "4M", "--policy", "2q-faults"][..],
+        &["--memory", "4M", "--policy", "tidemark"],
         // It asks for reference bits by unmapping.
-        &["--policy", "clock"],
+        &["--memory", "4M", "--policy", "clock"],
         &["--memory", "32M"],
     ] {
         let outcome = run_forced(&program, options, &[]);

@@ -108,6 +108,9 @@ fn an_unknown_call_needs_the_page_of_each_argument_and_the_next() {
         needed(&memory, libc::SYS_statx, &[3, HEAP + 7, 0, 0, STACK]),
         [(0, 2)]
     );
+    // What is left in the registers of arguments that it does not have is none.
+    let left = [STACK, HEAP, HEAP + 7 * PAGE, HEAP + 9 * PAGE];
+    assert_eq!(needed(&memory, libc::SYS_fstat, &left), [(0, 2)]);
 }
 
 #[test]

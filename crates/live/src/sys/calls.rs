@@ -14,7 +14,7 @@
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use super::Errno;
+use super::{Errno, last_error};
 
 /// The addresses of managed memory, where its system calls must be held up. The kernel places
 /// nothing there by itself: programs, their heaps, and mappings from the top down lie elsewhere.
@@ -24,7 +24,8 @@ pub const RANGE: Range<usize> = 0x6000_0000_0000..0x7000_0000_0000;
 #[cfg(target_arch = "aarch64")]
 pub const RANGE: Range<usize> = 0xc000_0000_0000..0xd000_0000_0000;
 
-/// The sixth argument of a fork for which the engine is at rest. The kernel ignores it.
+/// The sixth argument of a fork for which the engine is at rest, and of the library's own waits for
+/// its engine. The kernel ignores it.
 pub const PREPARED: u64 = 0x7469_6465_666f_726b;
 
 /// The upper half of the first argument of some calls of an engine (reads of its program's memory,
@@ -76,6 +77,76 @@ const NEVER: &[libc::c_long] = &[
 /// Calls that would have the kernel use memory after they have returned, or that hide in memory
 /// what they do. Programs know kernels without them.
 const REFUSED: &[libc::c_long] = &[libc::SYS_io_setup, libc::SYS_clone3];
+
+/// The number of arguments of calls that are made often, or while an engine is at rest. What stands
+/// in the registers of further arguments is left from earlier work, often an address: a call that
+/// was held up for it would wait without need, and for ever if the engine waits for its thread.
+const ARGUMENTS: [(u8, &[libc::c_long]); 4] = [
+    (
+        0,
+        &[
+            libc::SYS_close,
+            libc::SYS_exit,
+            libc::SYS_exit_group,
+            libc::SYS_fdatasync,
+            libc::SYS_fsync,
+            libc::SYS_getpid,
+            libc::SYS_getppid,
+            libc::SYS_gettid,
+            libc::SYS_kill,
+            libc::SYS_lseek,
+            libc::SYS_sched_yield,
+            libc::SYS_tgkill,
+        ],
+    ),
+    (
+        2,
+        &[
+            libc::SYS_clock_gettime,
+            libc::SYS_fstat,
+            libc::SYS_nanosleep,
+            libc::SYS_pipe2,
+        ],
+    ),
+    (
+        3,
+        &[
+            libc::SYS_connect,
+            libc::SYS_fcntl,
+            libc::SYS_getdents64,
+            libc::SYS_ioctl,
+            libc::SYS_read,
+            libc::SYS_write,
+        ],
+    ),
+    (
+        4,
+        &[
+            libc::SYS_accept4,
+            libc::SYS_clock_nanosleep,
+            libc::SYS_epoll_ctl,
+            libc::SYS_newfstatat,
+            libc::SYS_openat,
+            libc::SYS_pread64,
+            libc::SYS_prlimit64,
+            libc::SYS_pwrite64,
+            libc::SYS_readlinkat,
+            libc::SYS_rt_sigaction,
+            libc::SYS_rt_sigprocmask,
+            libc::SYS_wait4,
+        ],
+    ),
+];
+
+/// The number of arguments of a call, as far as it is known; else as many as any has.
+pub fn arguments_of(number: u32) -> usize {
+    let has = |calls: &[libc::c_long]| calls.contains(&libc::c_long::from(number));
+    let known = ARGUMENTS.iter().find(|(_, calls)| has(calls));
+    known.map_or(ARGUMENTS_MAX, |(count, _)| usize::from(*count))
+}
+
+/// The most arguments that a call has.
+const ARGUMENTS_MAX: usize = 6;
 
 /// A call that is held up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -256,24 +327,22 @@ pub fn share_memory(one: u32, other: u32) -> Option<bool> {
     (answer >= 0).then_some(answer == 0)
 }
 
-fn last_error() -> Errno {
-    let error = std::io::Error::last_os_error().raw_os_error();
-    Errno::from_raw_os_error(error.unwrap_or(libc::EIO))
-}
-
 /// The place to which a jump of the filter goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum To {
     /// The next instruction.
     Next,
-    /// The place where arguments are compared.
-    Arguments,
+    /// The place where this number of arguments, the first ones, is compared.
+    First(u8),
     Pass,
     HoldUp,
     Refuse,
     /// This number of instructions further.
     Skip(u8),
 }
+
+/// The place where all arguments are compared.
+const ALL: To = To::First(ARGUMENTS_MAX as u8);
 
 /// An instruction whose jumps have no distance yet.
 #[derive(Clone, Copy)]
@@ -344,10 +413,14 @@ fn filter() -> Vec<libc::sock_filter> {
     list(NEVER, To::Pass);
     list(ALWAYS, To::HoldUp);
     list(REFUSED, To::Refuse);
+    for (count, calls) in ARGUMENTS {
+        list(calls, To::First(count));
+    }
     special(&mut steps);
-    // Where arguments are compared.
+    // Where arguments are compared: the last one first, so that the comparison of fewer begins
+    // further on.
     let arguments = steps.len();
-    for argument in 0..6 {
+    for argument in (0..ARGUMENTS_MAX as u32).rev() {
         steps.push(high_of(argument));
         steps.push(step(MASK, RANGE_MASK));
         steps.push(jump(EQUAL, RANGE_TOP, To::HoldUp, To::Next));
@@ -361,7 +434,7 @@ fn filter() -> Vec<libc::sock_filter> {
         let target = match to {
             To::Next => return 0,
             To::Skip(distance) => return distance,
-            To::Arguments => arguments,
+            To::First(count) => ends - (ends - arguments) / ARGUMENTS_MAX * usize::from(count),
             To::Pass => ends,
             To::HoldUp => ends + 1,
             To::Refuse => ends + 2,
@@ -385,27 +458,32 @@ fn special(steps: &mut Vec<Step>) {
     let call =
         |number: libc::c_long, rest: u8| jump(EQUAL, number as u32, To::Next, To::Skip(rest));
     let own_wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u32;
+    let operation = libc::FUTEX_CMD_MASK as u32;
     steps.extend([
-        // A wake in memory of the process alone takes an address for a number.
-        call(libc::SYS_futex, 2),
+        call(libc::SYS_futex, 10),
+        // A wait for the engine, which may be at rest.
+        low_of(5),
+        jump(EQUAL, PREPARED as u32, To::Next, To::Skip(2)),
+        high_of(5),
+        jump(EQUAL, (PREPARED >> 32) as u32, To::Pass, To::Next),
         low_of(1),
-        jump(EQUAL, own_wake, To::Pass, To::Arguments),
+        // A wake in memory of the process alone takes an address for a number.
+        jump(EQUAL, own_wake, To::Pass, To::Next),
+        step(MASK, operation),
+        jump(EQUAL, libc::FUTEX_WAKE as u32, To::First(1), To::Next),
+        jump(EQUAL, libc::FUTEX_WAIT as u32, To::First(4), To::Next),
+        jump(EQUAL, libc::FUTEX_WAIT_BITSET as u32, To::First(4), ALL),
         // A move that lets the kernel choose the place leaves the range.
         call(libc::SYS_mremap, 6),
         low_of(3),
         jump(ANY_BIT, libc::MREMAP_MAYMOVE as u32, To::Next, To::Pass),
-        jump(ANY_BIT, libc::MREMAP_FIXED as u32, To::Next, To::Arguments),
+        jump(ANY_BIT, libc::MREMAP_FIXED as u32, To::Next, ALL),
         high_of(4),
         step(MASK, RANGE_MASK),
-        jump(EQUAL, RANGE_TOP, To::Pass, To::Arguments),
+        jump(EQUAL, RANGE_TOP, To::Pass, ALL),
         call(libc::SYS_prctl, 2),
         low_of(0),
-        jump(
-            EQUAL,
-            libc::PR_SET_SECCOMP as u32,
-            To::HoldUp,
-            To::Arguments,
-        ),
+        jump(EQUAL, libc::PR_SET_SECCOMP as u32, To::HoldUp, ALL),
         call(libc::SYS_process_vm_readv, 2),
         high_of(0),
         jump(EQUAL, OWN, To::Pass, To::HoldUp),
@@ -416,7 +494,7 @@ fn special(steps: &mut Vec<Step>) {
         // A copy of the memory is right where the engine rests.
         call(libc::SYS_clone, 6),
         low_of(0),
-        jump(ANY_BIT, libc::CLONE_VM as u32, To::Arguments, To::Next),
+        jump(ANY_BIT, libc::CLONE_VM as u32, ALL, To::Next),
         low_of(5),
         jump(EQUAL, PREPARED as u32, To::Next, To::HoldUp),
         high_of(5),
@@ -478,9 +556,17 @@ mod tests {
     fn a_call_is_held_up_if_any_argument_lies_in_the_range() {
         for place in 0..6 {
             let mut arguments = [OUT; 6];
-            assert_eq!(of(libc::SYS_read, arguments), PASS);
+            assert_eq!(of(libc::SYS_recvfrom, arguments), PASS);
             arguments[place] = IN;
-            assert_eq!(of(libc::SYS_read, arguments), HELD, "argument {place}");
+            assert_eq!(of(libc::SYS_recvfrom, arguments), HELD, "argument {place}");
+            // What it does not have is no argument.
+            let is_one = place < 3;
+            assert_eq!(
+                of(libc::SYS_read, arguments) == HELD,
+                is_one,
+                "argument {place}"
+            );
+            assert_eq!(of(libc::SYS_tgkill, arguments), PASS);
         }
         for (address, judged) in [
             (RANGE.start as u64 - 1, PASS),
@@ -552,6 +638,20 @@ mod tests {
         assert_eq!(futex(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG), PASS);
         assert_eq!(futex(libc::FUTEX_WAKE), HELD);
         assert_eq!(futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG), HELD);
+    }
+
+    #[test]
+    fn a_wait_for_the_engine_passes_whatever_it_leaves_in_its_arguments() {
+        let futex = |word, operation: i32, time, second, third| {
+            let operation = operation as u64;
+            of(libc::SYS_futex, [word, operation, 1, time, second, third])
+        };
+        assert_eq!(futex(OUT, libc::FUTEX_WAIT, IN, IN, PREPARED), PASS);
+        assert_eq!(futex(OUT, libc::FUTEX_WAIT, IN, 0, 0), HELD);
+        assert_eq!(futex(OUT, libc::FUTEX_WAIT, OUT, IN, IN), PASS);
+        assert_eq!(futex(OUT, libc::FUTEX_WAKE, IN, IN, IN), PASS);
+        assert_eq!(futex(OUT, libc::FUTEX_REQUEUE, 1, IN, 0), HELD);
+        assert_eq!(futex(IN, libc::FUTEX_WAIT_BITSET, 0, 0, 0), HELD);
     }
 
     #[test]

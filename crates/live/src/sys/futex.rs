@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rustix::thread::futex::{self, ClockId, Flags, Timespec, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
-use super::Errno;
+use super::calls::PREPARED;
+use super::{Errno, last_error};
 
 /// The way a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,12 +25,29 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Duration) -> Waited {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(limit.subsec_nanos()) as _,
     };
-    // Without the private flag the word works between processes too, at little cost.
-    match futex::wait(word, Flags::empty(), value, Some(&limit)) {
-        Ok(()) => Waited::Woken,
-        Err(Errno::AGAIN) => Waited::Changed,
-        Err(Errno::TIMEDOUT) => Waited::TimedOut,
-        Err(_) => Waited::Woken,
+    // Without the private flag the word works between processes too, at little cost. The mark, which
+    // the kernel ignores, tells the filter of system calls that this is no wait of the program's.
+    // SAFETY: word and time are live.
+    let answer = unsafe {
+        let (word, limit) = (word.as_ptr(), &raw const limit);
+        let none = std::ptr::null_mut::<u32>();
+        libc::syscall(
+            libc::SYS_futex,
+            word,
+            libc::FUTEX_WAIT,
+            value,
+            limit,
+            none,
+            PREPARED,
+        )
+    };
+    if answer == 0 {
+        return Waited::Woken;
+    }
+    match last_error() {
+        Errno::AGAIN => Waited::Changed,
+        Errno::TIMEDOUT => Waited::TimedOut,
+        _ => Waited::Woken,
     }
 }
 

@@ -57,3 +57,9 @@ fn timespec(ns: u64) -> Timespec {
         tv_nsec: (ns % 1_000_000_000) as _,
     }
 }
+
+/// The error of the calling thread's last call.
+fn last_error() -> Errno {
+    // SAFETY: libc gives the address of the calling thread's error number.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::Errno;
+use super::{Errno, last_error};
 
 /// The system calls that are counted one by one, by name and number.
 pub const NAMED: [(&str, i64); 10] = [
@@ -221,11 +221,6 @@ fn tracepoint() -> Result<u64, Errno> {
         }
     }
     Err(error)
-}
-
-fn last_error() -> Errno {
-    let error = std::io::Error::last_os_error();
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 /// A forked child that sleeps until it is dropped.

@@ -8,7 +8,7 @@
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use super::{Errno, program};
+use super::{Errno, last_error, program};
 
 /// The signal that wakes the engine. The C library keeps it from programs (it cancels threads
 /// with it), so that it has no other use; the engine's thread blocks it and reads it from a
@@ -219,11 +219,6 @@ fn send(process: u32, thread: u32, signal: i32) -> Result<(), Errno> {
     } else {
         Err(last_error())
     }
-}
-
-fn last_error() -> Errno {
-    // SAFETY: libc gives the address of the calling thread's error number.
-    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
 }
 
 #[cfg(test)]

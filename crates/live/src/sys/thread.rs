@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CpuSet, Pid};
 
 use super::memory::Mapping;
-use super::{Errno, PAGE, folders, futex, program};
+use super::{Errno, PAGE, folders, futex, last_error, program};
 
 const RUNNING: u32 = 0;
 const FINISHED: u32 = 1;
@@ -414,11 +414,6 @@ fn close_range(first: u32, last: u32) -> Result<(), Errno> {
     } else {
         Err(last_error())
     }
-}
-
-fn last_error() -> Errno {
-    // SAFETY: libc gives the address of the calling thread's error number.
-    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
 }
 
 type Body = Box<dyn FnOnce() + Send>;
