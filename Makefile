@@ -76,10 +76,7 @@ kernel-demo: kernel ## Boots the kernel, pages by three policies, compares with 
 
 .PHONY: test
 test: deps-test recorder kernel test-build ## Every test, small sizes. Minutes.
-	$(CARGO) test --workspace --no-fail-fast --lib --bins --tests
-	$(CARGO) test --workspace --doc --quiet
-	scripts/optimised-run
-	scripts/python-tests
+	scripts/tests
 
 .PHONY: test-build
 test-build: deps
