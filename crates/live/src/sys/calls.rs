@@ -78,9 +78,9 @@ const NEVER: &[libc::c_long] = &[
 /// what they do. Programs know kernels without them.
 const REFUSED: &[libc::c_long] = &[libc::SYS_io_setup, libc::SYS_clone3];
 
-/// The number of arguments of calls that are made often, or while an engine is at rest. What stands
-/// in the registers of further arguments is left from earlier work, often an address: a call that
-/// was held up for it would wait without need, and for ever if the engine waits for its thread.
+/// The number of arguments of calls that are made often, or while an engine is at rest. Registers
+/// of further arguments hold values of earlier work, often an address: a call that was held up for
+/// one would wait without need, and for ever if the engine waits for its thread.
 const ARGUMENTS: [(u8, &[libc::c_long]); 4] = [
     (
         0,

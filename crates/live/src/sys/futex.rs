@@ -25,8 +25,9 @@ pub fn wait(word: &AtomicU32, value: u32, limit: Duration) -> Waited {
         tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(limit.subsec_nanos()) as _,
     };
-    // Without the private flag the word works between processes too, at little cost. The mark, which
-    // the kernel ignores, tells the filter of system calls that this is no wait of the program's.
+    // Without the private flag the word works between processes too, at little cost. The mark,
+    // which the kernel ignores, tells the filter of system calls that the wait is not the
+    // program's.
     // SAFETY: word and time are live.
     let answer = unsafe {
         let (word, limit) = (word.as_ptr(), &raw const limit);
