@@ -114,6 +114,7 @@ pages! {
     new_policy_does_what_its_guide_says: "docs/guide/new-policy.md",
     python_does_what_its_guide_says: "docs/guide/python.md",
     replay_does_what_its_guide_says: "docs/guide/replay.md",
+    servers_do_what_their_guide_says: "docs/guide/servers.md",
     sweep_does_what_its_guide_says: "docs/guide/sweep.md",
     volumes_do_what_their_guide_says: "docs/guide/volumes.md",
     working_sets_do_what_their_guide_says: "docs/guide/working-sets.md",

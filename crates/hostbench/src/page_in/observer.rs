@@ -243,7 +243,7 @@ fn refusal(what: &str, error: rustix::io::Errno) -> String {
             "instructions: the processor does not count them, or a virtual one does not show it"
                 .to_owned()
         }
-        (_, Errno::NOENT) => format!("{what}: the kernel shows no tracepoints (mount tracefs)"),
+        (_, Errno::NODEV) => format!("{what}: the kernel has no tracepoints"),
         (_, Errno::NOSYS) => format!("{what}: the kernel has no performance events"),
         (_, error) => format!("{what}: {error}"),
     }

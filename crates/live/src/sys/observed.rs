@@ -5,9 +5,10 @@
 //! and the kernel, and a count is read when it is wanted. The kernel permits that to root, and to
 //! others as `kernel.perf_event_paranoid` says.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use super::{Errno, last_error};
 
@@ -25,11 +26,10 @@ pub const NAMED: [(&str, i64); 10] = [
     ("sched_setaffinity", libc::SYS_sched_setaffinity),
 ];
 
-/// The places where the kernel may show its tracepoints.
-const TRACEPOINTS: [&str; 2] = [
-    "/sys/kernel/tracing/events/raw_syscalls/sys_enter/id",
-    "/sys/kernel/debug/tracing/events/raw_syscalls/sys_enter/id",
-];
+/// The place where the kernel shows its tracepoints, if they are mounted.
+const TRACEPOINTS: &str = "/sys/kernel/tracing";
+/// The file there with the number of the tracepoint at which every system call begins.
+const CALLS_BEGIN: &str = "events/raw_syscalls/sys_enter/id";
 
 /// `perf_event_attr` of `include/uapi/linux/perf_event.h`, in its first version.
 #[repr(C)]
@@ -205,22 +205,28 @@ impl Counter {
 
 /// The number of the tracepoint at which every system call begins.
 fn tracepoint() -> Result<u64, Errno> {
-    let mut error = Errno::NOENT;
-    for path in TRACEPOINTS {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(file) => {
-                let mut text = [0; 24];
-                let length = rustix::io::read(&file, &mut text)?;
-                let text = std::str::from_utf8(&text[..length]).map_err(|_| Errno::PROTO)?;
-                return text.trim().parse().map_err(|_| Errno::PROTO);
-            }
-            // What one of the two says of rights tells more than that the other is not there.
-            Err(Errno::NOENT) => {}
-            Err(other) => error = other,
-        }
-    }
-    Err(error)
+    let path = format!("{TRACEPOINTS}/{CALLS_BEGIN}");
+    let file = match open(CWD, &path) {
+        Err(Errno::NOENT) => open(mount_tracepoints()?, CALLS_BEGIN)?,
+        opened => opened?,
+    };
+    let mut text = [0; 24];
+    let length = rustix::io::read(&file, &mut text)?;
+    let text = std::str::from_utf8(&text[..length]).map_err(|_| Errno::PROTO)?;
+    text.trim().parse().map_err(|_| Errno::PROTO)
+}
+
+fn open(folder: impl AsFd, path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(folder, path, flags, Mode::empty())
+}
+
+/// Mounts the tracepoints for the caller alone: the mount has no place, and goes with its file.
+fn mount_tracepoints() -> Result<OwnedFd, Errno> {
+    let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 /// A forked child that sleeps until it is dropped.
