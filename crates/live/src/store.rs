@@ -513,7 +513,7 @@ impl SwapStore {
             let runs = self.runs_of(from, pages, |it, slot| !it.is_compressed(slot));
             for (at, pages) in runs.collect::<Vec<_>>() {
                 self.queue(transfer, start + at, pages);
-                self.note_plain();
+                self.note_plain(SlotId(from.0 + at as u32), pages);
             }
             for page in start..start + pages {
                 if self.is_compressed(first.0 as usize + page) {

@@ -9,8 +9,8 @@
 //! number of additional frames would save. So each division has a cost, and memory moves towards
 //! the cheapest, a quarter of the log in a step: the next period shows the cost of fewer frames.
 //!
-//! Pages that do not compress leave the frames for the disk. Their ranks are assumed to be like
-//! those of the others.
+//! Pages that do not compress leave the frames for the disk, and are not in the log. Their rank is
+//! the number of pages that left after them, an upper bound of those still out.
 
 use super::log::SEGMENT_PAGES;
 
@@ -68,8 +68,9 @@ pub struct Division {
     rooms_max: u32,
     /// Pages brought back since the division was last looked at, by the parts of their ranks.
     counts: [u32; PARTS],
-    /// Reads in that time of pages that were never compressed.
-    plain_reads: u32,
+    /// Reads in that time of pages that were never compressed, by their ranks in parts of a
+    /// [candidate's](CANDIDATES) size; the last is of all beyond, and of those that are not known.
+    plain_reads: [u32; CANDIDATES as usize],
 }
 
 /// The pages that the core leaves to compressed ones, of those that it and they have together. Each
@@ -139,7 +140,7 @@ impl Division {
             budget,
             rooms_max: budget / 2 / SEGMENT_PAGES,
             counts: [0; PARTS],
-            plain_reads: 0,
+            plain_reads: [0; CANDIDATES as usize],
         };
         division.limit();
         division
@@ -173,14 +174,27 @@ impl Division {
         self.counts[part] += 1;
     }
 
-    /// Learns of a read of pages that were never compressed.
-    pub fn note_plain(&mut self) {
-        self.plain_reads += 1;
+    /// Learns of a read of pages that were never compressed, with the rank of the first of them if
+    /// that is known.
+    pub fn note_plain(&mut self, rank: Option<u64>) {
+        let last = CANDIDATES as usize - 1;
+        let part = rank.map_or(last, |rank| (rank / self.part_pages()) as usize);
+        self.plain_reads[part.min(last)] += 1;
+    }
+
+    /// The number of pages that two candidates differ by.
+    fn part_pages(&self) -> u64 {
+        u64::from(self.budget / CANDIDATES).max(1)
+    }
+
+    /// The number of frames that the log leaves if it has this many rooms.
+    pub fn frames(&self, rooms: u32) -> u32 {
+        self.budget.saturating_sub(rooms * SEGMENT_PAGES)
     }
 
     /// Returns true if it is time to divide anew.
     pub fn is_due(&self) -> bool {
-        self.counts.iter().sum::<u32>() + self.plain_reads >= PERIOD
+        self.counts.iter().chain(&self.plain_reads).sum::<u32>() >= PERIOD
     }
 
     /// Divides anew, given how many `rooms` the log has, the ranks of its pages, and what reads of
@@ -194,7 +208,8 @@ impl Division {
                 DECOMPRESSION_NS
                     + WHOLE_READ_NS * u64::from(whole.reads) / u64::from(whole.pages).max(1),
             ),
-            plain_ns: READ_NS * u64::from(core::mem::replace(&mut self.plain_reads, 0)),
+            plain_reads: core::mem::replace(&mut self.plain_reads, [0; CANDIDATES as usize]),
+            part_pages: self.part_pages(),
         };
         if ranks.in_memory == 0 {
             return;
@@ -236,8 +251,9 @@ struct Seen<'a> {
     held: u64,
     /// The cost of a page from disk.
     read_ns: u64,
-    /// The cost of all pages that were never compressed.
-    plain_ns: u64,
+    /// The reads of pages that were never compressed, by their ranks in parts of this many pages.
+    plain_reads: [u32; CANDIDATES as usize],
+    part_pages: u64,
 }
 
 impl Seen<'_> {
@@ -253,8 +269,15 @@ impl Seen<'_> {
         let hits = self.below(more);
         let not_read = self.below((more + kept).saturating_sub(fewer)).max(hits);
         let from_memory = not_read - hits + self.below(fewer);
-        let plain_ns = self.plain_ns - self.plain_ns * hits / all.max(1);
-        from_memory * DECOMPRESSION_NS + (all - not_read) * self.read_ns + plain_ns
+        let plain = self.plain_below(u64::MAX) - self.plain_below(more) + self.plain_below(fewer);
+        from_memory * DECOMPRESSION_NS + (all - not_read) * self.read_ns + plain * READ_NS
+    }
+
+    /// The number of reads of pages that were never compressed, with ranks below `rank`.
+    fn plain_below(&self, rank: u64) -> u64 {
+        let parts = usize::try_from(rank / self.part_pages).unwrap_or(usize::MAX);
+        let within = self.plain_reads.iter().take(parts);
+        within.map(|count| u64::from(*count)).sum()
     }
 
     /// The number of pages brought back with ranks below `rank`.
@@ -371,13 +394,24 @@ mod tests {
             let mut division = Division::new(16_000);
             (0..900).for_each(|at| division.note(at % 16));
             (0..300).for_each(|at| division.note(16 + at % 2));
-            (0..plain).for_each(|_| division.note_plain());
+            (0..plain).for_each(|rank| division.note_plain(Some(rank % 1000)));
             let of_reads = Yield {
                 reads: 1,
                 pages: whole,
             };
             division.adapt(400, &ranks(400, 4), of_reads);
             assert_eq!(division.rooms_max() < 400, shrinks, "{plain} {whole}");
+        }
+    }
+
+    #[test]
+    fn plain_pages_that_left_long_ago_make_frames_worth_no_more() {
+        for (rank, shrinks) in [(Some(100), true), (Some(12_000), false), (None, false)] {
+            let mut division = Division::new(16_000);
+            (0..100).for_each(|at| division.note(16 + at % 2));
+            (0..1000).for_each(|_| division.note_plain(rank));
+            division.adapt(400, &ranks(400, 4), ONE_BY_ONE);
+            assert_eq!(division.rooms_max() < 400, shrinks, "{rank:?}");
         }
     }
 

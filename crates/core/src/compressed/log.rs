@@ -228,16 +228,19 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         Some((room, offset))
     }
 
-    /// Notes of the page of `slot`, which is not in the log, that it hardly compresses. Until the
-    /// slot is [put to](Self::append) or [removed](Self::remove).
-    pub fn note_refused(&mut self, slot: SlotId) {
+    /// Notes of the page of `slot`, which is not in the log, that it hardly compresses, and when it
+    /// leaves the frames, by a count of the caller's. Until the slot is [put to](Self::append) or
+    /// [removed](Self::remove).
+    pub fn note_refused(&mut self, slot: SlotId, leaves: u64) {
         assert!(self.find(slot).is_none());
-        self.entries[slot.0 as usize] = REFUSED;
+        self.entries[slot.0 as usize] = REFUSED | leaves << COUNT_AT & !REFUSED;
     }
 
-    /// Returns true if that was noted.
-    pub fn is_refused(&self, slot: SlotId) -> bool {
-        self.entries[slot.0 as usize] == REFUSED
+    /// Answers when the page leaves, if that was noted.
+    pub fn find_refused(&self, slot: SlotId) -> Option<u64> {
+        let bits = self.entries[slot.0 as usize];
+        let is_refused = bits & REFUSED != 0 && Entry::unpack(bits).is_none();
+        is_refused.then_some((bits & !REFUSED) >> COUNT_AT)
     }
 
     /// Takes the page of `slot` out of the log, if it is there.
@@ -607,6 +610,8 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
 
 /// The entry of a page that is not in the log, as it hardly compresses: one of no bytes.
 const REFUSED: u64 = 1 << 63;
+/// The lowest bit of the count that such an entry has.
+const COUNT_AT: u32 = 13;
 
 /// The place of a page, as it is kept: in one number, of no bytes if nowhere.
 #[derive(Clone, Copy)]

@@ -149,6 +149,9 @@ pub struct Tier<Entries, Waiter> {
     reads_since_tried: u32,
     /// The pages refused since one was found to compress.
     refused_in_a_row: u32,
+    /// The number of pages that have left the frames, those among them that were read and will
+    /// leave as they came.
+    departures: u64,
     is_emptying: bool,
     /// True if there is no disk: all that leaves stays in memory.
     is_alone: bool,
@@ -189,6 +192,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             locality: (1, 8),
             reads_since_tried: 0,
             refused_in_a_row: 0,
+            departures: 0,
             is_emptying: false,
             is_alone: false,
             live: Vec::with_capacity(256),
@@ -218,9 +222,21 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         self.is_emptying = is_emptying && !self.is_alone;
     }
 
-    /// Learns of a read of pages that are not compressed.
-    pub fn note_plain(&mut self) {
-        self.division.note_plain();
+    /// Learns of a read of pages that are not compressed, from `first` on.
+    pub fn note_plain(&mut self, first: SlotId, pages: u32) {
+        let left = self.log.find_refused(first);
+        let rank = left.map(|left| self.departures.saturating_sub(left));
+        self.division.note_plain(rank);
+        // Nothing tells when a page leaves that has not been modified: it is taken to stay until as
+        // many others have left as there are frames.
+        self.departures += u64::from(pages);
+        let frames = self.division.frames(self.log.rooms());
+        let leaves = self.departures + u64::from(frames);
+        for slot in (first.0..first.0 + pages).map(SlotId) {
+            if self.log.find_refused(slot).is_some() {
+                self.log.note_refused(slot, leaves);
+            }
+        }
     }
 
     /// Learns how many pages of memory compressed ones may take: those that no frame has. While
@@ -273,8 +289,10 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     pub fn refuse(&mut self, slot: SlotId) {
         self.tally.refused += 1;
         self.refused_in_a_row = self.refused_in_a_row.wrapping_add(1);
+        // One that was read was counted then.
+        self.departures += u64::from(self.log.find_refused(slot).is_none());
         self.log.remove(slot);
-        self.log.note_refused(slot);
+        self.log.note_refused(slot, self.departures);
     }
 
     /// Finds a place in memory for the page of `slot`, compressed to `bytes`. Nothing if that gains
@@ -299,6 +317,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             self.log.remove(slot);
             return None;
         }
+        self.departures += 1;
         self.tally.compressed += 1;
         self.tally.compressed_bytes += u64::from(bytes);
         Some((room, offset))
@@ -519,7 +538,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     /// time it leaves, whether it is modified or not: there was no room for it. Else it would be
     /// read from disk each time it is wanted.
     pub fn wants(&self, slot: SlotId) -> bool {
-        !self.log.is_refused(slot)
+        self.log.find_refused(slot).is_none()
     }
 
     /// Finds the page of `slot`, if it is in the log.

@@ -289,7 +289,7 @@ impl Compressed {
                 run.into_iter().partition(|slot| is_packed(self, *slot));
             self.queue(number, &plain);
             let reads = plain.chunk_by(|one, next| one.0 + 1 == next.0);
-            reads.for_each(|_| self.tier.note_plain());
+            reads.for_each(|run| self.tier.note_plain(run[0], run.len() as u32));
             for slot in packed {
                 let page = (slot.0 - slots[0].0) as usize;
                 self.fetch_packed(

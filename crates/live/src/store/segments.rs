@@ -168,9 +168,9 @@ impl SwapStore {
     }
 
     /// Notes a read of pages that were never compressed.
-    pub(super) fn note_plain(&mut self) {
+    pub(super) fn note_plain(&mut self, first: SlotId, pages: usize) {
         if let Some(compressed) = &mut self.compressed {
-            compressed.tier().note_plain();
+            compressed.tier().note_plain(first, pages as u32);
         }
     }
 

@@ -62,6 +62,26 @@ fn what_hardly_compresses_is_refused_and_counted() {
 }
 
 #[test]
+fn the_log_yields_to_plain_pages_that_a_few_frames_more_would_keep() {
+    // A walk round plain pages: of a few more than there are frames, or of too many.
+    for (pages, yields) in [(560, true), (2000, false)] {
+        let (mut tier, mut slots, mut rooms) = full(1024, 2000);
+        let before = tier.pages_held();
+        assert!((448..=512).contains(&before));
+        let walk = 2000..2000 + pages;
+        walk.clone().for_each(|slot| tier.refuse(SlotId(slot)));
+        for slot in walk.cycle().take(6000) {
+            tier.note_plain(SlotId(slot), 1);
+            while let Some((segment, _, _)) = tier.tend(&mut slots, &mut rooms, true) {
+                tier.end_write(segment, true);
+            }
+        }
+        tier.check();
+        assert_eq!(tier.pages_held() < before, yields, "{pages}");
+    }
+}
+
+#[test]
 fn what_does_not_compress_is_tried_seldom_until_something_does() {
     let (mut tier, _, mut rooms) = full(4096, 1);
     let mut tried = 0;
