@@ -76,7 +76,7 @@ pub use crate::error::Error;
 pub use crate::heap::Heap;
 use crate::region::Use;
 pub use crate::region::{FileRegion, FileRegionMut, Region};
-pub use crate::settings::{Builder, MEMORY_BYTES_LEAST};
+pub use crate::settings::{Builder, MEMORY_BYTES_LEAST, SWAP_BYTES};
 pub use tidemark_core::memory::address_space::Advice;
 pub use tidemark_live::store::pagers::{Pager, PagerError};
 

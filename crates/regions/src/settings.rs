@@ -9,8 +9,8 @@ use tidemark_live::store::pagers::{PATIENCE, Pager};
 
 /// The least memory of an engine.
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
-/// The default size of the swap file.
-const SWAP_BYTES: u64 = 4 << 30;
+/// The size of the swap file, unless another is set.
+pub const SWAP_BYTES: u64 = 4 << 30;
 const POLICY: &str = "tidemark";
 
 /// The settings of an engine.

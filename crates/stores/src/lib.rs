@@ -35,6 +35,7 @@
 //! 3. A call uses a connection alone, and gives it back only if all of its answers have come.
 #![forbid(unsafe_code)]
 
+mod choice;
 mod http;
 pub mod mounted;
 mod redis;
@@ -48,6 +49,7 @@ use std::time::Duration;
 use tidemark_regions::{Pager, PagerError};
 use url::Url;
 
+pub use crate::choice::{Behind, Choice};
 pub use crate::http::Http;
 pub use crate::redis::Redis;
 

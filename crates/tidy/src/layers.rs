@@ -72,7 +72,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("shim", &["core", "live"]),
     ("regions", &["core", "plugin", "live"]),
     ("stores", &["regions"]),
-    ("capi", &["regions"]),
+    ("capi", &["regions", "stores"]),
     ("pool", &[]),
     ("outputs", &["results"]),
     ("emulator", &["parts", "results", "vmufat"]),
