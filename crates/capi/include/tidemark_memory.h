@@ -56,13 +56,15 @@ struct tidemark_settings {
     const char *swap_folder;
     /* The size of the swap file, or of what is in its place, in bytes; 4 GiB. */
     uint64_t swap_size;
-    /* The place of pages that leave: file, the swap file; or a server of Redis's protocol, such
-       as redis://HOST/0/NAME, to which they go encrypted; file. */
+    /* The place of pages that leave: file, the swap file; compressed, memory within the limit
+       alone, where a program that does not fit is ended; a server of Redis's protocol, such as
+       redis://HOST/0/NAME, to which they go encrypted; or the first or the last with compressed
+       memory in front, compressed+file, of whose swap_size a quarter is not for regions; file. */
     const char *store;
 };
 
-/* Reads bytes bytes from offset on into into: whole pages of 4 KiB, but for the last. Returns
-   0 or an errno. See struct tidemark_pager. */
+/* Reads bytes bytes from offset on into into: whole pages of 4 KiB, but for the last.
+   Returns 0 or an errno. See struct tidemark_pager. */
 typedef int tidemark_read(void *context, uint64_t offset, void *into, size_t bytes);
 
 /* Writes bytes bytes from offset on, likewise. After an error some of them may be written. */
@@ -74,13 +76,13 @@ typedef void tidemark_end(void *context);
 /* A pager: functions that have the contents of a region.
 
    They are called by up to eight threads of the engine's own, several at once, with all signals
-   blocked. A range is not written while another call reads or writes it. They must not touch memory
-   that tidemark_mmap and its kin have mapped, nor call them, which would wait for ever; and they
-   return: no exception, no longjmp.
+   blocked. A range is not written while another call reads or writes it. They must not touch
+   memory that tidemark_mmap and its kin have mapped, nor call them, which would wait for ever;
+   and they return: no exception, no longjmp.
 
    EAGAIN and EINTR may pass: the call is made again, for 30 seconds. Another errno, or what is
-   none, lasts. A page that can't be read is never zeros: a line on standard error names its address,
-   the pager, the offset and the errno, and a touch is a SIGBUS, whose handler may ask
+   none, lasts. A page that can't be read is never zeros: a line on standard error names its
+   address, the pager, the offset and the errno, and a touch is a SIGBUS, whose handler may ask
    tidemark_failed. What can't be written stays in memory, and is an error of tidemark_flush. */
 struct tidemark_pager {
     /* The number of bytes. */
@@ -106,7 +108,7 @@ struct tidemark_failure {
     uint64_t offset;
     /* The bytes that were asked for. */
     size_t bytes;
-    /* What the call returned. */
+    /* The value that the call returned. */
     int error;
     /* 1 if it was a write, 0 if it was a read. */
     int is_write;
@@ -158,20 +160,20 @@ void *tidemark_mmap_in(struct tidemark_engine *engine, void *addr, size_t length
                        int flags, int fd, int64_t offset);
 
 /* Maps what the store at the address url has, such as redis://HOST/0/NAME,
-   https://HOST/PATH or s3://BUCKET/KEY, in engine, or in the one in use (NULL), and puts its
-   number of bytes in *length. prot and flags are those of a file: with MAP_SHARED what is
-   modified is written to the store, which only one of Redis's protocol takes.
+   https://HOST/PATH or s3://BUCKET/KEY, in engine, or in the one in use (NULL), and puts
+   its number of bytes in *length. prot and flags are those of a file: with MAP_SHARED what
+   is modified is written to the store, which only one of Redis's protocol takes.
    Returns the address, or TIDEMARK_MAP_FAILED with errno. */
 void *tidemark_mmap_store(struct tidemark_engine *engine, const char *url, size_t *length, int prot,
                           int flags);
 
-/* Makes a store of length zeros at the address url of a server of Redis's protocol, in place of
-   what is there. Returns TIDEMARK_OK or why not. */
+/* Makes a store of length zeros at the address url of a server of Redis's protocol, in place
+   of what is there. Returns TIDEMARK_OK or why not. */
 int tidemark_create_store(const char *url, uint64_t length);
 
 /* Maps what pager has, in engine, or in the one in use (NULL): its bytes, rounded up to
-   pages. The structure is copied. prot and flags are those of a file: with MAP_SHARED what is
-   modified is written by the pager, with MAP_PRIVATE it goes to the swap file.
+   pages. The structure is copied. prot and flags are those of a file: with MAP_SHARED what
+   is modified is written by the pager, with MAP_PRIVATE it goes to the swap file.
    Returns the address, or TIDEMARK_MAP_FAILED with errno. */
 void *tidemark_mmap_pager(struct tidemark_engine *engine, const struct tidemark_pager *pager,
                           int prot, int flags);

@@ -97,9 +97,9 @@ pub extern "C" fn tidemark_mmap_in(
 }
 
 /// Maps what the store at the address `url` has, such as `redis://HOST/0/NAME`,
-/// `https://HOST/PATH` or `s3://BUCKET/KEY`, in `engine`, or in the one in use (`NULL`), and puts its
-/// number of bytes in `*length`. `prot` and `flags` are those of a file: with `MAP_SHARED` what is
-/// modified is written to the store, which only one of Redis's protocol takes.
+/// `https://HOST/PATH` or `s3://BUCKET/KEY`, in `engine`, or in the one in use (`NULL`), and puts
+/// its number of bytes in `*length`. `prot` and `flags` are those of a file: with `MAP_SHARED` what
+/// is modified is written to the store, which only one of Redis's protocol takes.
 /// Returns the address, or `TIDEMARK_MAP_FAILED` with `errno`.
 ///
 /// # Safety
@@ -129,8 +129,8 @@ pub unsafe extern "C" fn tidemark_mmap_store(
     address
 }
 
-/// Makes a store of `length` zeros at the address `url` of a server of Redis's protocol, in place of
-/// what is there. Returns `TIDEMARK_OK` or why not.
+/// Makes a store of `length` zeros at the address `url` of a server of Redis's protocol, in place
+/// of what is there. Returns `TIDEMARK_OK` or why not.
 ///
 /// # Safety
 /// `url` ends with a zero byte, or is null.
@@ -148,8 +148,8 @@ pub unsafe extern "C" fn tidemark_create_store(url: *const c_char, length: u64) 
 }
 
 /// Maps what `pager` has, in `engine`, or in the one in use (`NULL`): its `bytes`, rounded up to
-/// pages. The structure is copied. `prot` and `flags` are those of a file: with `MAP_SHARED` what is
-/// modified is written by the pager, with `MAP_PRIVATE` it goes to the swap file.
+/// pages. The structure is copied. `prot` and `flags` are those of a file: with `MAP_SHARED` what
+/// is modified is written by the pager, with `MAP_PRIVATE` it goes to the swap file.
 /// Returns the address, or `TIDEMARK_MAP_FAILED` with `errno`.
 ///
 /// # Safety

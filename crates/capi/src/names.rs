@@ -123,14 +123,16 @@ pub(crate) unsafe fn builder(settings: Option<tidemark_settings>) -> Result<Buil
 
 /// The builder with a store for pages that leave.
 fn with_store(builder: Builder, name: &str, bytes: u64) -> Result<Builder, Trouble> {
-    let refuse = |why: &str| Trouble::argument(format!("`store` is `{name}`; {why}"));
-    let choice = Choice::parse(name).map_err(|needs| refuse(&needs))?;
-    if choice.is_compressed {
-        let needs = "needs `file` or an address: the library compresses no memory";
-        return Err(refuse(needs));
-    }
+    let choice = Choice::parse(name);
+    let choice =
+        choice.map_err(|needs| Trouble::argument(format!("`store` is `{name}`; {needs}")))?;
+    let builder = match choice.is_compressed {
+        true => builder.compress(),
+        false => builder,
+    };
     match choice.behind {
-        Behind::Nothing | Behind::File => Ok(builder),
+        Behind::Nothing => Ok(builder.compress_alone()),
+        Behind::File => Ok(builder),
         Behind::Server(address) => {
             let bytes = if bytes > 0 { bytes } else { SWAP_BYTES };
             Ok(builder.store(tidemark_stores::swap(&address, bytes)?))

@@ -27,7 +27,7 @@ pub(crate) struct Called {
     failed: Mutex<Option<Failed>>,
 }
 
-/// What the program has its functions called with.
+/// The argument that the program wants its functions called with.
 #[derive(Clone, Copy)]
 struct Context(*mut c_void);
 

@@ -81,13 +81,13 @@ impl Request {
         Ok(Request::File(path, range, to))
     }
 
-    /// What the store at an address has.
+    /// The contents of the store at an address.
     pub(crate) fn of_store(url: &str, prot: c_int, flags: c_int) -> Result<Request, Trouble> {
         let to = use_of_contents(prot, flags)?;
         Ok(Request::Store(tidemark_stores::open(url)?, to))
     }
 
-    /// What the program's functions have.
+    /// The contents that the program's functions have.
     ///
     /// # Safety
     /// As for [`Called::new`].

@@ -45,13 +45,15 @@ pub struct tidemark_settings {
     pub swap_folder: *const c_char,
     /// The size of the swap file, or of what is in its place, in bytes; 4 GiB.
     pub swap_size: u64,
-    /// The place of pages that leave: `file`, the swap file; or a server of Redis's protocol, such
-    /// as `redis://HOST/0/NAME`, to which they go encrypted; `file`.
+    /// The place of pages that leave: `file`, the swap file; `compressed`, memory within the limit
+    /// alone, where a program that does not fit is ended; a server of Redis's protocol, such as
+    /// `redis://HOST/0/NAME`, to which they go encrypted; or the first or the last with compressed
+    /// memory in front, `compressed+file`, of whose `swap_size` a quarter is not for regions; `file`.
     pub store: *const c_char,
 }
 
-/// Reads `bytes` bytes from `offset` on into `into`: whole pages of 4 KiB, but for the last. Returns
-/// 0 or an errno. See `struct tidemark_pager`.
+/// Reads `bytes` bytes from `offset` on into `into`: whole pages of 4 KiB, but for the last.
+/// Returns 0 or an errno. See `struct tidemark_pager`.
 #[allow(non_camel_case_types)]
 pub type tidemark_read = unsafe extern "C" fn(
     context: *mut c_void,
@@ -76,13 +78,13 @@ pub type tidemark_end = unsafe extern "C" fn(context: *mut c_void);
 /// A pager: functions that have the contents of a region.
 ///
 /// They are called by up to eight threads of the engine's own, several at once, with all signals
-/// blocked. A range is not written while another call reads or writes it. They must not touch memory
-/// that `tidemark_mmap` and its kin have mapped, nor call them, which would wait for ever; and they
-/// return: no exception, no `longjmp`.
+/// blocked. A range is not written while another call reads or writes it. They must not touch
+/// memory that `tidemark_mmap` and its kin have mapped, nor call them, which would wait for ever;
+/// and they return: no exception, no `longjmp`.
 ///
 /// `EAGAIN` and `EINTR` may pass: the call is made again, for 30 seconds. Another errno, or what is
-/// none, lasts. A page that can't be read is never zeros: a line on standard error names its address,
-/// the pager, the offset and the errno, and a touch is a `SIGBUS`, whose handler may ask
+/// none, lasts. A page that can't be read is never zeros: a line on standard error names its
+/// address, the pager, the offset and the errno, and a touch is a `SIGBUS`, whose handler may ask
 /// `tidemark_failed`. What can't be written stays in memory, and is an error of `tidemark_flush`.
 #[allow(non_camel_case_types)]
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +116,7 @@ pub struct tidemark_failure {
     pub offset: u64,
     /// The bytes that were asked for.
     pub bytes: usize,
-    /// What the call returned.
+    /// The value that the call returned.
     pub error: c_int,
     /// 1 if it was a write, 0 if it was a read.
     pub is_write: c_int,

@@ -55,6 +55,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod compressed;
 mod error;
 mod files;
 mod flushes;

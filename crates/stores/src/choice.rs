@@ -1,7 +1,5 @@
 //! Stores for pages that leave, as `--store` of the command and the library for C name them.
 
-use crate::{Error, shown_swap};
-
 /// A store for pages that leave.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Choice {
@@ -53,22 +51,6 @@ impl Choice {
         Ok(Choice {
             is_compressed,
             behind,
-        })
-    }
-
-    /// Its name, without a password.
-    ///
-    /// # Errors
-    /// Its address names no store, or one that can't be written to.
-    pub fn shown(&self) -> Result<String, Error> {
-        let behind = match &self.behind {
-            Behind::Nothing => return Ok("compressed".into()),
-            Behind::File => "file".into(),
-            Behind::Server(address) => shown_swap(address)?,
-        };
-        Ok(match self.is_compressed {
-            true => format!("compressed+{behind}"),
-            false => behind,
         })
     }
 }

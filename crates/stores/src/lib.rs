@@ -129,6 +129,24 @@ pub fn shown_swap(url: &str) -> Result<String, Error> {
     Ok(shown(&parsed))
 }
 
+impl Choice {
+    /// Its name, without a password.
+    ///
+    /// # Errors
+    /// Its address names no store, or one that can't be written to.
+    pub fn shown(&self) -> Result<String, Error> {
+        let behind = match &self.behind {
+            Behind::Nothing => return Ok("compressed".into()),
+            Behind::File => "file".into(),
+            Behind::Server(address) => shown_swap(address)?,
+        };
+        Ok(match self.is_compressed {
+            true => format!("compressed+{behind}"),
+            false => behind,
+        })
+    }
+}
+
 fn parse(url: &str) -> Result<Url, Error> {
     Url::parse(url).map_err(|error| Error::Address {
         url: url.into(),

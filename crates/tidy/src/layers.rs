@@ -70,7 +70,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
         ],
     ),
     ("shim", &["core", "live"]),
-    ("regions", &["core", "plugin", "live"]),
+    ("regions", &["core", "tasks", "plugin", "live"]),
     ("stores", &["regions"]),
     ("capi", &["regions", "stores"]),
     ("pool", &[]),
