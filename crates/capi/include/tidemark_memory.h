@@ -50,7 +50,7 @@ struct tidemark_engine;
 struct tidemark_settings {
     /* The most memory, in bytes, that all regions have together; 64 MiB. */
     uint64_t memory;
-    /* The policy by which pages leave: a name that tidemark policies lists; tidemark. */
+    /* The policy by which pages leave: a name that tidemark policies lists; 2q-faults. */
     const char *policy;
     /* The folder in which the swap file is made, without a name; /var/tmp. */
     const char *swap_folder;

@@ -39,7 +39,7 @@ pub struct tidemark_engine {
 pub struct tidemark_settings {
     /// The most memory, in bytes, that all regions have together; 64 MiB.
     pub memory: u64,
-    /// The policy by which pages leave: a name that `tidemark policies` lists; `tidemark`.
+    /// The policy by which pages leave: a name that `tidemark policies` lists; `2q-faults`.
     pub policy: *const c_char,
     /// The folder in which the swap file is made, without a name; `/var/tmp`.
     pub swap_folder: *const c_char,

@@ -89,7 +89,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The settings to begin with: 64 MiB of memory, policy `tidemark`, and a swap file of 4 GiB
+    /// The settings to begin with: 64 MiB of memory, policy `2q-faults`, and a swap file of 4 GiB
     /// in the folder for temporary files that outlive a start of the machine, `/var/tmp`.
     pub fn builder() -> Builder {
         Builder::new()

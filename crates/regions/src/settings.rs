@@ -13,7 +13,7 @@ use crate::compressed::Compression;
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
 /// The size of the swap file, unless another is set.
 pub const SWAP_BYTES: u64 = 4 << 30;
-const POLICY: &str = "tidemark";
+const POLICY: &str = "2q-faults";
 
 /// The settings of an engine.
 #[derive(Clone)]
