@@ -48,7 +48,8 @@ pub struct tidemark_settings {
     /// The place of pages that leave: `file`, the swap file; `compressed`, memory within the limit
     /// alone, where a program that does not fit is ended; a server of Redis's protocol, such as
     /// `redis://HOST/0/NAME`, to which they go encrypted; or the first or the last with compressed
-    /// memory in front, `compressed+file`, of whose `swap_size` a quarter is not for regions; `file`.
+    /// memory in front, such as `compressed+file`, where a quarter of `swap_size` is not for
+    /// regions; `file`.
     pub store: *const c_char,
 }
 

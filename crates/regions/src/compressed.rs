@@ -10,21 +10,11 @@ use tidemark_live::store::SwapStore;
 use tidemark_live::sys::Errno;
 use tidemark_tasks::TaskMemory;
 
+use crate::settings::Compression;
 use crate::worker::Worker;
 
 /// The part of the slots, as a divisor, that is kept for segments of compressed pages.
 const HOMES_PART: u32 = 4;
-
-/// The use that is made of compressed memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Compression {
-    /// None.
-    Without,
-    /// Pages are compressed first, and leave for the store when that is full.
-    First,
-    /// Pages are compressed, and there is no store.
-    Alone,
-}
 
 /// Compressed memory of an engine.
 pub(crate) struct Tier {

@@ -7,13 +7,22 @@ use std::time::Duration;
 use tidemark_live::store::faults::FaultPlan;
 use tidemark_live::store::pagers::{PATIENCE, Pager};
 
-use crate::compressed::Compression;
-
 /// The least memory of an engine.
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
 /// The size of the swap file, unless another is set.
 pub const SWAP_BYTES: u64 = 4 << 30;
 const POLICY: &str = "2q-faults";
+
+/// The use that is made of compressed memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Compression {
+    /// None.
+    Without,
+    /// Pages are compressed first, and leave for the store when that is full.
+    First,
+    /// Pages are compressed, and there is no store.
+    Alone,
+}
 
 /// The settings of an engine.
 #[derive(Clone)]
@@ -80,9 +89,9 @@ impl Builder {
         self
     }
 
-    /// Has pages that leave compressed in memory alone. There is no swap file: [`swap_size`] is then
-    /// the most bytes that regions may have, and what does not fit, compressed, ends the program as
-    /// a page that can't be read does.
+    /// Has pages that leave compressed in memory alone. There is no swap file: [`swap_size`] is
+    /// then the most bytes that regions may have, and what does not fit, compressed, ends the
+    /// program as a page that can't be read does.
     ///
     /// [`swap_size`]: Self::swap_size
     pub fn compress_alone(mut self) -> Builder {

@@ -23,11 +23,11 @@ use tidemark_live::sys::uffd::{Faults, Features, Message, Messages, OpenError};
 use tidemark_live::sys::{Errno, PAGE, socket};
 
 use crate::command::{Command, FilePart, Handle, Queue, Span, Statistics};
-use crate::compressed::{Compression, Tier};
+use crate::compressed::Tier;
 use crate::error::Error;
 use crate::files::MappedFile;
 use crate::flushes::Flush;
-use crate::settings::Builder;
+use crate::settings::{Builder, Compression};
 
 /// The core learns of time this often while there is work.
 const TICK_NS: u64 = 10_000_000;
