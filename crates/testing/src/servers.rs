@@ -61,7 +61,10 @@ pub fn wait_for_redis(port: u16, question: &str, answer: &str) {
 }
 
 /// The first line of the answer of the server of Redis at `port`.
-fn ask_redis(port: u16, question: &str) -> io::Result<String> {
+///
+/// # Errors
+/// It does not answer.
+pub fn ask_redis(port: u16, question: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(LIMIT))?;
     stream.write_all(format!("{question}\r\n").as_bytes())?;

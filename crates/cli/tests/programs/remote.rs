@@ -79,6 +79,11 @@ impl Server {
         servers::wait_for_redis(self.port, question, answer);
     }
 
+    /// The first line of its answer.
+    fn ask(&self, question: &str) -> std::io::Result<String> {
+        servers::ask_redis(self.port, question)
+    }
+
     fn url(&self, name: &str) -> String {
         format!("redis://127.0.0.1:{}/0/{name}", self.port)
     }
