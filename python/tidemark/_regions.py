@@ -56,7 +56,7 @@ class Engine:
         self,
         memory: int | str,
         *,
-        policy: str = "tidemark",
+        policy: str = "2q-faults",
         swap: str | os.PathLike[str] = "/var/tmp",
         swap_size: int | str = "4G",
     ) -> None:
@@ -251,7 +251,7 @@ _current: ContextVar[Engine] = ContextVar("engine")
 def memory_limit(
     memory: int | str | Engine,
     *,
-    policy: str = "tidemark",
+    policy: str = "2q-faults",
     swap: str | os.PathLike[str] = "/var/tmp",
     swap_size: int | str = "4G",
 ) -> Iterator[Engine]:

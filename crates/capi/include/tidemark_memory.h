@@ -37,7 +37,9 @@ enum {
     /* A forked child has no engine and no regions of its parent. */
     TIDEMARK_FORKED = 8,
     /* A fault of this library; please report it. */
-    TIDEMARK_BUG = 9
+    TIDEMARK_BUG = 9,
+    /* A server can't be reached, refuses, or does not have what is asked for. */
+    TIDEMARK_STORE = 10
 };
 
 /* An engine: a limit of memory, a policy, a swap file. Known by its handle alone. */
@@ -48,12 +50,69 @@ struct tidemark_engine;
 struct tidemark_settings {
     /* The most memory, in bytes, that all regions have together; 64 MiB. */
     uint64_t memory;
-    /* The policy by which pages leave: a name that tidemark policies lists; tidemark. */
+    /* The policy by which pages leave: a name that tidemark policies lists; 2q-faults. */
     const char *policy;
     /* The folder in which the swap file is made, without a name; /var/tmp. */
     const char *swap_folder;
-    /* The size of the swap file, in bytes; 4 GiB. */
+    /* The size of the swap file, or of what is in its place, in bytes; 4 GiB. */
     uint64_t swap_size;
+    /* The place of pages that leave: file, the swap file; compressed, memory within the limit
+       alone, where a program that does not fit is ended; a server of Redis's protocol, such as
+       redis://HOST/0/NAME, to which they go encrypted; or the first or the last with compressed
+       memory in front, such as compressed+file, where a quarter of swap_size is not for
+       regions; file. */
+    const char *store;
+};
+
+/* Reads bytes bytes from offset on into into: whole pages of 4 KiB, but for the last.
+   Returns 0 or an errno. See struct tidemark_pager. */
+typedef int tidemark_read(void *context, uint64_t offset, void *into, size_t bytes);
+
+/* Writes bytes bytes from offset on, likewise. After an error some of them may be written. */
+typedef int tidemark_write(void *context, uint64_t offset, const void *from, size_t bytes);
+
+/* Frees what a pager has. No call of it is under way then, and none follows. */
+typedef void tidemark_end(void *context);
+
+/* A pager: functions that have the contents of a region.
+
+   They are called by up to eight threads of the engine's own, several at once, with all signals
+   blocked. A range is not written while another call reads or writes it. They must not touch
+   memory that tidemark_mmap and its kin have mapped, nor call them, which would wait for ever;
+   and they return: no exception, no longjmp.
+
+   EAGAIN and EINTR may pass: the call is made again, for 30 seconds. Another errno, or what is
+   none, lasts. A page that can't be read is never zeros: a line on standard error names its
+   address, the pager, the offset and the errno, and a touch is a SIGBUS, whose handler may ask
+   tidemark_failed. What can't be written stays in memory, and is an error of tidemark_flush. */
+struct tidemark_pager {
+    /* The number of bytes. */
+    uint64_t bytes;
+    /* Reads. */
+    tidemark_read *read;
+    /* Writes; NULL if that can't be. */
+    tidemark_write *write;
+    /* Called once, at the end, by any thread; NULL if there is nothing to be done. If mapping
+       fails, it is not called. */
+    tidemark_end *end;
+    /* Handed to each of them. */
+    void *context;
+    /* The name in messages, which is copied; NULL: the pager. */
+    const char *name;
+};
+
+/* A call of a pager that failed. */
+struct tidemark_failure {
+    /* The address of the region. */
+    void *region;
+    /* The offset that was asked for. */
+    uint64_t offset;
+    /* The bytes that were asked for. */
+    size_t bytes;
+    /* The value that the call returned. */
+    int error;
+    /* 1 if it was a write, 0 if it was a read. */
+    int is_write;
 };
 
 /* The counts of an engine's work so far, in pages of 4 KiB unless the name says bytes. */
@@ -100,6 +159,30 @@ void *tidemark_mmap(void *addr, size_t length, int prot, int flags, int fd, int6
 /* The same of engine, or of the one in use (NULL). */
 void *tidemark_mmap_in(struct tidemark_engine *engine, void *addr, size_t length, int prot,
                        int flags, int fd, int64_t offset);
+
+/* Maps what the store at the address url has, such as redis://HOST/0/NAME,
+   https://HOST/PATH or s3://BUCKET/KEY, in engine, or in the one in use (NULL), and puts
+   its number of bytes in *length. prot and flags are those of a file: with MAP_SHARED what
+   is modified is written to the store, which only one of Redis's protocol takes.
+   Returns the address, or TIDEMARK_MAP_FAILED with errno. */
+void *tidemark_mmap_store(struct tidemark_engine *engine, const char *url, size_t *length, int prot,
+                          int flags);
+
+/* Makes a store of length zeros at the address url of a server of Redis's protocol, in place
+   of what is there. Returns TIDEMARK_OK or why not. */
+int tidemark_create_store(const char *url, uint64_t length);
+
+/* Maps what pager has, in engine, or in the one in use (NULL): its bytes, rounded up to
+   pages. The structure is copied. prot and flags are those of a file: with MAP_SHARED what
+   is modified is written by the pager, with MAP_PRIVATE it goes to the swap file.
+   Returns the address, or TIDEMARK_MAP_FAILED with errno. */
+void *tidemark_mmap_pager(struct tidemark_engine *engine, const struct tidemark_pager *pager,
+                          int prot, int flags);
+
+/* Puts the last call that failed of the pager of the region that has addr in *failure. It may
+   be called by the handler of a SIGBUS, for a touch outside this library.
+   Returns TIDEMARK_OK, or TIDEMARK_ARGUMENT if there is none. */
+int tidemark_failed(const void *addr, struct tidemark_failure *failure);
 
 /* Ends a region, as munmap does: the whole of it, by the address and the length that it has.
    What is modified of a file is written. Returns 0, or -1 with errno. */

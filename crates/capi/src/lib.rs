@@ -11,6 +11,7 @@
 //! 3. The tables' locks are held to look up and to change, and not while an engine works.
 
 mod names;
+mod pagers;
 mod regions;
 mod status;
 mod types;
@@ -92,16 +93,111 @@ pub extern "C" fn tidemark_mmap_in(
     offset: i64,
 ) -> *mut c_void {
     let _ = addr;
-    let mut address = usize::MAX;
-    let status = guard(|| {
-        let request = Request::new(length, (prot, flags), fd, offset)?;
-        address = Regions::add(Mapped::new(&Engines::find(engine)?, &request)?);
-        Ok(())
+    map(engine, || Request::new(length, (prot, flags), fd, offset))
+}
+
+/// Maps what the store at the address `url` has, such as `redis://HOST/0/NAME`,
+/// `https://HOST/PATH` or `s3://BUCKET/KEY`, in `engine`, or in the one in use (`NULL`), and puts
+/// its number of bytes in `*length`. `prot` and `flags` are those of a file: with `MAP_SHARED` what
+/// is modified is written to the store, which only one of Redis's protocol takes.
+/// Returns the address, or `TIDEMARK_MAP_FAILED` with `errno`.
+///
+/// # Safety
+/// `url` ends with a zero byte, and `length` points to a number; or they are null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tidemark_mmap_store(
+    engine: *mut tidemark_engine,
+    url: *const c_char,
+    length: *mut usize,
+    prot: c_int,
+    flags: c_int,
+) -> *mut c_void {
+    let mut bytes = 0;
+    let address = map(engine, || {
+        if length.is_null() {
+            return Err(Trouble::argument("`length` is NULL; needs a place"));
+        }
+        // SAFETY: the caller's.
+        let request = Request::of_store(unsafe { address_of(url) }?, prot, flags)?;
+        bytes = request.bytes();
+        Ok(request)
     });
-    match status {
-        TIDEMARK_OK => address as *mut c_void,
-        _ => usize::MAX as *mut c_void,
+    if last_status() == TIDEMARK_OK {
+        // SAFETY: the caller's place, which is not null where the call has succeeded.
+        unsafe { length.write(bytes as usize) };
     }
+    address
+}
+
+/// Makes a store of `length` zeros at the address `url` of a server of Redis's protocol, in place
+/// of what is there. Returns `TIDEMARK_OK` or why not.
+///
+/// # Safety
+/// `url` ends with a zero byte, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tidemark_create_store(url: *const c_char, length: u64) -> c_int {
+    guard(|| {
+        if length == 0 {
+            return Err(Trouble::argument("`length` is 0; needs 1"));
+        }
+        // SAFETY: the caller's.
+        let url = unsafe { address_of(url) }?;
+        tidemark_stores::create(url, length)?;
+        Ok(())
+    })
+}
+
+/// Maps what `pager` has, in `engine`, or in the one in use (`NULL`): its `bytes`, rounded up to
+/// pages. The structure is copied. `prot` and `flags` are those of a file: with `MAP_SHARED` what
+/// is modified is written by the pager, with `MAP_PRIVATE` it goes to the swap file.
+/// Returns the address, or `TIDEMARK_MAP_FAILED` with `errno`.
+///
+/// # Safety
+/// `pager` points to a structure whose functions do what it says, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tidemark_mmap_pager(
+    engine: *mut tidemark_engine,
+    pager: *const tidemark_pager,
+    prot: c_int,
+    flags: c_int,
+) -> *mut c_void {
+    // SAFETY: the caller's.
+    map(engine, || unsafe { Request::of_pager(pager, prot, flags) })
+}
+
+/// Puts the last call that failed of the pager of the region that has `addr` in `*failure`. It may
+/// be called by the handler of a `SIGBUS`, for a touch outside this library.
+/// Returns `TIDEMARK_OK`, or `TIDEMARK_ARGUMENT` if there is none.
+///
+/// # Safety
+/// `failure` points to one, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tidemark_failed(
+    addr: *const c_void,
+    failure: *mut tidemark_failure,
+) -> c_int {
+    guard(|| {
+        if failure.is_null() {
+            return Err(Trouble::argument("`failure` is NULL; needs a place"));
+        }
+        let (mapped, _) = Regions::find(addr as usize, 0)?;
+        let failed = mapped.failed().ok_or_else(|| {
+            let address = addr as usize;
+            Trouble::argument(format!(
+                "`addr` is {address:#x}; no call of a pager failed there"
+            ))
+        })?;
+        let found = tidemark_failure {
+            region: mapped.region(|region| region.address()) as *mut c_void,
+            offset: failed.offset,
+            bytes: failed.bytes,
+            error: failed.error,
+            is_write: c_int::from(failed.is_write),
+        };
+        // SAFETY: the caller's place, which is not null.
+        unsafe { failure.write(found) };
+        Ok(())
+    })
 }
 
 /// Ends a region, as `munmap` does: the whole of it, by the address and the length that it has.
@@ -146,7 +242,7 @@ pub extern "C" fn tidemark_flush(addr: *mut c_void, length: usize, flags: c_int)
             return Err(Trouble::argument(message));
         }
         let (mapped, range) = Regions::find(addr as usize, length)?;
-        Ok(mapped.flush(range)?)
+        mapped.flush(range)
     }))
 }
 
@@ -203,6 +299,30 @@ pub extern "C" fn tidemark_version() -> *const c_char {
             Err(_) => panic!("a version has no zero byte"),
         };
     VERSION.as_ptr()
+}
+
+/// Maps what is asked for in `engine`, or in the one in use.
+fn map(
+    engine: *mut tidemark_engine,
+    request: impl FnOnce() -> Result<Request, Trouble>,
+) -> *mut c_void {
+    let mut address = usize::MAX;
+    guard(|| {
+        let request = request()?;
+        address = Regions::add(Mapped::new(&Engines::find(engine)?, request)?);
+        Ok(())
+    });
+    address as *mut c_void
+}
+
+/// The address of a store.
+///
+/// # Safety
+/// It ends with a zero byte, or is null.
+unsafe fn address_of<'a>(url: *const c_char) -> Result<&'a str, Trouble> {
+    // SAFETY: the caller's.
+    let url = unsafe { names::utf8("url", url) }?;
+    url.ok_or_else(|| Trouble::argument("`url` is NULL; needs an address of a store"))
 }
 
 fn as_mmap_does(status: c_int) -> c_int {

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tidemark_regions::{Builder, Engine};
+use tidemark_regions::{Builder, Engine, SWAP_BYTES};
+use tidemark_stores::{Behind, Choice};
 
 use crate::status::Trouble;
 use crate::types::{tidemark_engine, tidemark_settings};
@@ -101,22 +102,60 @@ pub(crate) unsafe fn builder(settings: Option<tidemark_settings>) -> Result<Buil
         builder = builder.swap_size(settings.swap_size);
     }
     // SAFETY: the caller's.
-    let (policy, folder) = unsafe { (text(settings.policy), text(settings.swap_folder)) };
+    let (policy, folder, store) = unsafe {
+        (
+            utf8("policy", settings.policy)?,
+            text(settings.swap_folder),
+            utf8("store", settings.store)?,
+        )
+    };
     if let Some(policy) = policy {
-        let policy = policy.to_str();
-        let policy =
-            policy.map_err(|_| Trouble::argument("`policy` is not UTF-8; needs a policy's name"));
-        builder = builder.policy(policy?);
+        builder = builder.policy(policy);
     }
     if let Some(folder) = folder {
         builder = builder.swap_folder(Path::new(OsStr::from_bytes(folder.to_bytes())));
     }
-    Ok(builder)
+    match store {
+        Some(store) => with_store(builder, store, settings.swap_size),
+        None => Ok(builder),
+    }
+}
+
+/// The builder with a store for pages that leave.
+fn with_store(builder: Builder, name: &str, bytes: u64) -> Result<Builder, Trouble> {
+    let choice = Choice::parse(name);
+    let choice =
+        choice.map_err(|needs| Trouble::argument(format!("`store` is `{name}`; {needs}")))?;
+    let builder = match choice.is_compressed {
+        true => builder.compress(),
+        false => builder,
+    };
+    match choice.behind {
+        Behind::Nothing => Ok(builder.compress_alone()),
+        Behind::File => Ok(builder),
+        Behind::Server(address) => {
+            let bytes = if bytes > 0 { bytes } else { SWAP_BYTES };
+            Ok(builder.store(tidemark_stores::swap(&address, bytes)?))
+        }
+    }
+}
+
+/// A text of the argument `name`.
+///
+/// # Safety
+/// It ends with a zero byte, or is null.
+pub(crate) unsafe fn utf8<'a>(
+    name: &str,
+    given: *const c_char,
+) -> Result<Option<&'a str>, Trouble> {
+    // SAFETY: the caller's.
+    let given = unsafe { text(given) }.map(CStr::to_str).transpose();
+    given.map_err(|_| Trouble::argument(format!("`{name}` is not UTF-8; needs a text that is")))
 }
 
 /// # Safety
 /// It ends with a zero byte, or is null.
-unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
     // SAFETY: the caller's; it is not null.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
 }

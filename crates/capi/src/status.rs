@@ -8,7 +8,8 @@ use tidemark_regions::Error;
 
 use crate::types::{
     TIDEMARK_ARGUMENT, TIDEMARK_BUG, TIDEMARK_FILE, TIDEMARK_FILE_CUT, TIDEMARK_FILE_IN_USE,
-    TIDEMARK_FILE_WRITE, TIDEMARK_FORKED, TIDEMARK_NO_ROOM, TIDEMARK_OK, TIDEMARK_SYSTEM,
+    TIDEMARK_FILE_WRITE, TIDEMARK_FORKED, TIDEMARK_NO_ROOM, TIDEMARK_OK, TIDEMARK_STORE,
+    TIDEMARK_SYSTEM,
 };
 
 thread_local! {
@@ -36,6 +37,24 @@ impl Trouble {
             message: message.into(),
             errno,
         }
+    }
+
+    /// The same with another error number, if there is one.
+    pub(crate) fn with_errno(self, errno: Option<c_int>) -> Trouble {
+        Trouble {
+            errno: errno.unwrap_or(self.errno),
+            ..self
+        }
+    }
+}
+
+impl From<tidemark_stores::Error> for Trouble {
+    fn from(error: tidemark_stores::Error) -> Trouble {
+        let (status, errno) = match &error {
+            tidemark_stores::Error::Address { .. } => (TIDEMARK_ARGUMENT, libc::EINVAL),
+            tidemark_stores::Error::Store { .. } => (TIDEMARK_STORE, libc::EIO),
+        };
+        Trouble::new(status, error.to_string(), errno)
     }
 }
 

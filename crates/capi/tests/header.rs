@@ -56,15 +56,20 @@ fn in_c(rust: &str) -> String {
         "u64" => "uint64_t".into(),
         "i64" => "int64_t".into(),
         "usize" => "size_t".into(),
+        // A function: see `typedef`.
+        name if ["tidemark_read", "tidemark_write", "tidemark_end"].contains(&name) => name.into(),
         name if name.starts_with("tidemark_") => format!("struct {name}"),
         other => panic!("`{other}` has no counterpart in C"),
     }
 }
 
-/// `name: type` as C declares it.
+/// `name: type` as C declares it. A function that may be missing is a pointer that may be null.
 fn declared(rust: &str) -> String {
     let (name, kind) = rust.split_once(": ").expect("a name and a type");
-    let kind = in_c(kind);
+    let function = kind
+        .strip_prefix("Option<")
+        .map(|it| it.trim_end_matches('>'));
+    let kind = function.map_or_else(|| in_c(kind), |it| format!("{} *", in_c(it)));
     let space = if kind.ends_with('*') { "" } else { " " };
     format!("{kind}{space}{name}")
 }
@@ -76,7 +81,8 @@ fn comment(lines: &[String], indent: &str) -> String {
     let text = text
         .trim()
         .replace('`', "")
-        .replace('\n', &format!("\n{indent}   "));
+        .replace('\n', &format!("\n{indent}   "))
+        .replace(&format!("\n{indent}   \n"), "\n\n");
     format!("{indent}/* {text} */\n")
 }
 
@@ -114,10 +120,10 @@ fn header(source: &str) -> String {
                 ";\n".into()
             };
             (docs, is_shared) = (Vec::new(), false);
-        } else if line.starts_with("pub ") && line.contains("extern \"C\" fn ") {
+        } else if line.starts_with("pub ") && line.contains("extern \"C\" fn") {
             let mut whole = line.to_owned();
-            while !whole.ends_with('{') {
-                let next = lines.next().expect("a function has a body");
+            while !whole.ends_with(['{', ';']) {
+                let next = lines.next().expect("a function has a body, or is a type");
                 whole += &format!(" {next}");
             }
             write!(made, "\n{}{}", comment(&docs, ""), function(&whole)).unwrap();
@@ -147,10 +153,16 @@ fn fields<'a>(lines: &mut impl Iterator<Item = &'a str>) -> String {
     made + "};\n"
 }
 
-/// The declaration of a function, by its first lines in Rust.
+/// The declaration of a function, or of a type of functions, by its first lines in Rust.
 fn function(whole: &str) -> String {
-    let (_, rest) = whole.split_once("extern \"C\" fn ").expect("seen above");
+    let (before, rest) = whole.split_once("extern \"C\" fn").expect("seen above");
     let (name, rest) = rest.split_once('(').expect("it has arguments");
+    let named = before.strip_prefix("pub type ");
+    let named = named.and_then(|before| before.split(' ').next());
+    let (typedef, name) = match named {
+        Some(named) => ("typedef ", named),
+        None => ("", name.trim()),
+    };
     let (arguments, rest) = rest.split_once(')').expect("they end");
     let arguments = arguments.split(',').map(str::trim);
     let arguments: Vec<_> = arguments
@@ -161,10 +173,10 @@ fn function(whole: &str) -> String {
         true => "void".into(),
         false => arguments.join(", "),
     };
-    let kind = rest.trim().trim_start_matches("-> ").trim_end_matches(" {");
-    let kind = in_c(kind);
+    let kind = rest.trim().trim_end_matches(['{', ';']).trim();
+    let kind = kind.strip_prefix("-> ").map_or("void".into(), in_c);
     let space = if kind.ends_with('*') { "" } else { " " };
-    let line = format!("{kind}{space}{name}({arguments});\n");
+    let line = format!("{typedef}{kind}{space}{name}({arguments});\n");
     if line.len() <= 101 {
         return line;
     }
@@ -198,21 +210,24 @@ fn the_header_is_that_of_the_source() {
 }
 
 #[test]
-fn the_program_calls_every_function() {
-    let header = fs::read_to_string(here("include/tidemark_memory.h")).unwrap();
-    let program = fs::read_to_string(here("tests/program.c")).unwrap();
+fn the_programs_call_every_function() {
+    let read = |name| fs::read_to_string(here(name)).unwrap();
+    let header = read("include/tidemark_memory.h");
+    let programs = read("tests/program.c") + &read("tests/stores.c");
     let functions = header
         .lines()
         .filter(|line| line.ends_with(");") || line.ends_with('('));
     let names = functions.filter_map(|line| {
         let name = line.split('(').next()?.rsplit([' ', '*']).next()?;
-        name.starts_with("tidemark_").then_some(name)
+        // The program has functions of these types.
+        let is_call = !line.starts_with("typedef ");
+        (is_call && name.starts_with("tidemark_")).then_some(name)
     });
     let names: Vec<&str> = names.collect();
     assert!(names.len() >= 11, "{names:?}");
     for name in names {
         assert!(
-            program.contains(&format!("{name}(")),
+            programs.contains(&format!("{name}(")),
             "`{name}` is not called"
         );
     }

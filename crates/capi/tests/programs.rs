@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use tidemark_memory::{tidemark_settings, tidemark_statistics};
-use tidemark_testing::skip;
+use tidemark_memory::{tidemark_failure, tidemark_pager, tidemark_settings, tidemark_statistics};
+use tidemark_testing::{servers, skip};
 
 /// The longest time that a program may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -29,6 +29,29 @@ impl Drop for Folder {
     }
 }
 
+/// A server of Redis, which ends with its test.
+struct Redis(Child, u16);
+
+impl Redis {
+    fn start(folder: &Folder) -> Redis {
+        let port = servers::unused_port();
+        let child = servers::redis_command(port, &folder.0).spawn().unwrap();
+        servers::wait_for_redis(port, "PING", "+PONG");
+        Redis(child, port)
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.1)
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
@@ -41,11 +64,11 @@ fn built() -> PathBuf {
     folder.into()
 }
 
-/// Returns true if the compiler is there.
-fn has(compiler: &str) -> bool {
-    let found = Command::new(compiler).arg("--version").output().is_ok();
+/// Returns true if a program is there.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
-        skip(&format!("needs {compiler}"));
+        skip(&format!("needs {program}"));
     }
     found
 }
@@ -91,8 +114,21 @@ fn run_program(name: &str, linked: &[&str]) {
     }
     let folder = Folder::new(name);
     let made = compile(&folder, &here("tests/program.c"), linked);
+    let file = folder.0.join("file");
+    run_made(&folder, &made, &[file.to_str().unwrap()], &SIZES);
+}
+
+/// The sizes of the structures that each program prints.
+const SIZES: [usize; 2] = [
+    size_of::<tidemark_settings>(),
+    size_of::<tidemark_statistics>(),
+];
+const SIZES_OF_STORES: [usize; 2] = [size_of::<tidemark_pager>(), size_of::<tidemark_failure>()];
+
+/// Runs a program that prints the library's version and the sizes of two structures.
+fn run_made(folder: &Folder, made: &Path, arguments: &[&str], sizes: &[usize; 2]) {
     let mut program = Command::new(made);
-    program.arg(&folder.0).arg(folder.0.join("file"));
+    program.arg(&folder.0).args(arguments);
     program.env("LD_LIBRARY_PATH", built());
     program.stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = end(program.spawn().unwrap());
@@ -102,13 +138,10 @@ fn run_program(name: &str, linked: &[&str]) {
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}{errors}");
-    let (settings, statistics) = (
-        size_of::<tidemark_settings>(),
-        size_of::<tidemark_statistics>(),
-    );
+    let [first, second] = sizes;
     let version = env!("CARGO_PKG_VERSION");
     assert!(
-        text.starts_with(&format!("{version} {settings} {statistics}\n")),
+        text.starts_with(&format!("{version} {first} {second}\n")),
         "{text}"
     );
 }
@@ -123,6 +156,20 @@ fn a_program_that_is_linked_statically_uses_every_function() {
     let library = built().join("libtidemark_memory.a");
     let library = library.to_str().unwrap();
     run_program("static", &[library, "-lpthread", "-ldl", "-lm", "-lgcc_s"]);
+}
+
+#[test]
+fn a_program_has_pagers_of_its_own_and_stores_on_a_server() {
+    if !has("cc") {
+        return;
+    }
+    let folder = Folder::new("stores");
+    let linked = ["-ltidemark_memory", "-lpthread"];
+    let made = compile(&folder, &here("tests/stores.c"), &linked);
+    let server = has("redis-server").then(|| Redis::start(&folder));
+    let url = server.as_ref().map_or(String::new(), Redis::url);
+    let absent = format!("redis://127.0.0.1:{}/0/absent", servers::unused_port());
+    run_made(&folder, &made, &[&url, &absent], &SIZES_OF_STORES);
 }
 
 #[test]

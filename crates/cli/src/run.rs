@@ -16,6 +16,7 @@ use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_live::control;
 use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, basis, text};
+use tidemark_stores::{Behind, Choice};
 use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::supervise::{Start, ending_of, supervise};
 use tidemark_supervisor::tree::Books;
@@ -159,6 +160,15 @@ pub enum Store {
 }
 
 impl Store {
+    /// The kind of a store that was named, where what is on a server is a file.
+    fn of(choice: &Choice) -> Store {
+        match (choice.is_compressed, &choice.behind) {
+            (_, Behind::Nothing) => Store::Compressed,
+            (true, Behind::File | Behind::Server(_)) => Store::CompressedAndFile,
+            (false, Behind::File | Behind::Server(_)) => Store::File,
+        }
+    }
+
     /// The store that was named, or the default. In step it is the file, because the lab predicts
     /// where each page comes from.
     pub fn or_usual(asked: Option<Store>, is_in_step: bool) -> control::Store {
@@ -169,53 +179,6 @@ impl Store {
                 control::Store::CompressedAndFile
             }
         }
-    }
-}
-
-/// A store as `--store` names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Choice {
-    /// Its kind, where what is on a server is a file.
-    kind: Store,
-    /// The address at a server.
-    address: Option<String>,
-}
-
-impl Choice {
-    fn parse(text: &str) -> Result<Choice, String> {
-        if let Ok(kind) = Store::from_str(text, false) {
-            let address = None;
-            return Ok(Choice { kind, address });
-        }
-        let (kind, address) = match text.strip_prefix("compressed+") {
-            Some(address) => (Store::CompressedAndFile, address),
-            None => (Store::File, text),
-        };
-        match address.contains("://") {
-            true => Ok(Choice {
-                kind,
-                address: Some(address.into()),
-            }),
-            false => Err(
-                "needs `compressed+file`, `compressed`, `file`, or an address such as \
-                 `redis://HOST/0/NAME`, with `compressed+` in front or without"
-                    .into(),
-            ),
-        }
-    }
-
-    /// Its name, without a password.
-    fn shown(&self) -> Result<String, Refusal> {
-        let kind = Store::or_usual(Some(self.kind), false);
-        let Some(address) = &self.address else {
-            return Ok(kind.name().into());
-        };
-        let shown = tidemark_stores::shown_swap(address);
-        let shown = shown.map_err(|error| Refusal::new(format!("`--store`: {error}")))?;
-        Ok(match kind.is_compressed() {
-            true => format!("compressed+{shown}"),
-            false => shown,
-        })
     }
 }
 
@@ -250,18 +213,24 @@ impl Files for Arguments {
 impl Arguments {
     /// The store. What is on a server is a file.
     fn store(&self) -> control::Store {
-        Store::or_usual(self.store.as_ref().map(|it| it.kind), self.in_step)
+        Store::or_usual(self.store.as_ref().map(Store::of), self.in_step)
     }
 
     /// The address of the store, if it is on a server.
     fn store_address(&self) -> Option<&str> {
-        self.store.as_ref()?.address.as_deref()
+        match &self.store.as_ref()?.behind {
+            Behind::Nothing | Behind::File => None,
+            Behind::Server(address) => Some(address),
+        }
     }
 
     /// The store's name.
     fn store_name(&self) -> Result<String, Refusal> {
         match &self.store {
-            Some(choice) => choice.shown(),
+            Some(choice) => {
+                let shown = choice.shown();
+                shown.map_err(|error| Refusal::new(format!("`--store`: {error}")))
+            }
             None => Ok(self.store().name().into()),
         }
     }

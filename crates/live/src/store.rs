@@ -207,7 +207,7 @@ struct Part {
 
 impl SwapStore {
     /// Makes a store of `slots` slots in `file`, which must be used by the calling thread alone
-    /// from now on. What is with a pager is not compressed.
+    /// from now on.
     pub fn new(
         file: impl Into<Contents>,
         slots: u32,

@@ -55,6 +55,7 @@
 #![forbid(unsafe_code)]
 
 mod command;
+mod compressed;
 mod error;
 mod files;
 mod flushes;
@@ -76,7 +77,7 @@ pub use crate::error::Error;
 pub use crate::heap::Heap;
 use crate::region::Use;
 pub use crate::region::{FileRegion, FileRegionMut, Region};
-pub use crate::settings::{Builder, MEMORY_BYTES_LEAST};
+pub use crate::settings::{Builder, MEMORY_BYTES_LEAST, SWAP_BYTES};
 pub use tidemark_core::memory::address_space::Advice;
 pub use tidemark_live::store::pagers::{Pager, PagerError};
 
@@ -88,7 +89,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The settings to begin with: 64 MiB of memory, policy `tidemark`, and a swap file of 4 GiB
+    /// The settings to begin with: 64 MiB of memory, policy `2q-faults`, and a swap file of 4 GiB
     /// in the folder for temporary files that outlive a start of the machine, `/var/tmp`.
     pub fn builder() -> Builder {
         Builder::new()

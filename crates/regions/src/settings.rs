@@ -9,9 +9,20 @@ use tidemark_live::store::pagers::{PATIENCE, Pager};
 
 /// The least memory of an engine.
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
-/// The default size of the swap file.
-const SWAP_BYTES: u64 = 4 << 30;
-const POLICY: &str = "tidemark";
+/// The size of the swap file, unless another is set.
+pub const SWAP_BYTES: u64 = 4 << 30;
+const POLICY: &str = "2q-faults";
+
+/// The use that is made of compressed memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Compression {
+    /// None.
+    Without,
+    /// Pages are compressed first, and leave for the store when that is full.
+    First,
+    /// Pages are compressed, and there is no store.
+    Alone,
+}
 
 /// The settings of an engine.
 #[derive(Clone)]
@@ -21,6 +32,7 @@ pub struct Builder {
     pub(crate) swap_folder: PathBuf,
     pub(crate) swap_bytes: u64,
     pub(crate) store: Option<Arc<dyn Pager>>,
+    pub(crate) compression: Compression,
     pub(crate) patience: Duration,
     pub(crate) is_encrypted: Option<bool>,
     pub(crate) faults: FaultPlan,
@@ -35,6 +47,7 @@ impl Builder {
             swap_folder: "/var/tmp".into(),
             swap_bytes: SWAP_BYTES,
             store: None,
+            compression: Compression::Without,
             patience: PATIENCE,
             is_encrypted: None,
             faults: FaultPlan::default(),
@@ -65,6 +78,24 @@ impl Builder {
     /// Sets the size of the swap file, in bytes.
     pub fn swap_size(mut self, bytes: u64) -> Builder {
         self.swap_bytes = bytes;
+        self
+    }
+
+    /// Has pages that leave compressed in memory, within the limit, before they go to the swap file
+    /// or the [store](Self::store). Of that a quarter is kept for compressed pages, so that regions
+    /// have less room.
+    pub fn compress(mut self) -> Builder {
+        self.compression = Compression::First;
+        self
+    }
+
+    /// Has pages that leave compressed in memory alone. There is no swap file: [`swap_size`] is
+    /// then the most bytes that regions may have, and what does not fit, compressed, ends the
+    /// program as a page that can't be read does.
+    ///
+    /// [`swap_size`]: Self::swap_size
+    pub fn compress_alone(mut self) -> Builder {
+        self.compression = Compression::Alone;
         self
     }
 
@@ -117,6 +148,7 @@ impl std::fmt::Debug for Builder {
             .field("swap_folder", &self.swap_folder)
             .field("swap_bytes", &self.swap_bytes)
             .field("store", &self.store.as_ref().map(|store| store.name()))
+            .field("compression", &self.compression)
             .field("patience", &self.patience)
             .finish_non_exhaustive()
     }

@@ -10,7 +10,6 @@ use std::time::Instant;
 use tidemark_core::driver::Driver;
 use tidemark_core::event::{Access, Event, Failure as Reason, Fault, Resolution};
 use tidemark_core::id::{PAGE_BYTES, SlotId, SpaceId, VirtPage, Waiter};
-use tidemark_core::memory::swap_slots::LocalSlots;
 use tidemark_core::seams::machine::{Machine, Rights};
 use tidemark_core::seams::pager::{Direction, Place};
 use tidemark_core::time::Time;
@@ -24,10 +23,11 @@ use tidemark_live::sys::uffd::{Faults, Features, Message, Messages, OpenError};
 use tidemark_live::sys::{Errno, PAGE, socket};
 
 use crate::command::{Command, FilePart, Handle, Queue, Span, Statistics};
+use crate::compressed::Tier;
 use crate::error::Error;
 use crate::files::MappedFile;
 use crate::flushes::Flush;
-use crate::settings::Builder;
+use crate::settings::{Builder, Compression};
 
 /// The core learns of time this often while there is work.
 const TICK_NS: u64 = 10_000_000;
@@ -41,6 +41,8 @@ pub(crate) struct Worker {
     pub(crate) space: SpaceId,
     pub(crate) machine: LiveMachine,
     pub(crate) store: SwapStore,
+    /// Compressed memory in front of it, if there is any.
+    pub(crate) tier: Option<Tier>,
     /// The swap file, whose room is given back at the end, if there is one.
     room: Option<OwnedFd>,
     /// The name of the pager in its place.
@@ -75,14 +77,16 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let hidden = machine.hide_from_children();
     hidden.map_err(call("keeping frames from forked children"))?;
     let queue = Arc::new(Queue::new().map_err(call("making an eventfd"))?);
+    machine.skip_sums_if(settings.compression != Compression::Without);
     let policy = tidemark_plugin::build(&settings.policy, frames, frames, 1, &[]);
     let policy = policy.expect("the name was looked up");
     let config = Config::clustered(frames, frames);
     let spare = u64::from(config.reserve + config.free_high);
-    let mut vm = Vm::new(config, policy, Box::new(LocalSlots::new(slots)));
+    let mut vm = Vm::new(config, policy, settings.compression.slots(slots));
     let space = vm.create_space();
     let is_encrypted = settings.is_encrypted.unwrap_or(settings.store.is_some());
-    let mut store = SwapStore::new(swap, slots, Means::Best, settings.faults);
+    let store = SwapStore::new(swap, slots, Means::Best, settings.faults);
+    let mut store = store.and_then(|store| settings.compression.in_front(store, frames));
     if is_encrypted {
         store = store.and_then(SwapStore::encrypt);
     }
@@ -93,6 +97,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         space,
         machine,
         store,
+        tier: settings.compression.tier(frames, slots),
         room,
         swap_name: settings.store.map(|store| store.name()),
         queue: Arc::clone(&queue),
@@ -119,7 +124,11 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         Error::call("starting the engine's thread", error)
     })?;
     // Frames that are kept free hold no page.
-    let held = u64::from(frames).saturating_sub(spare) + u64::from(slots);
+    let held = match settings.compression {
+        Compression::Without => u64::from(frames).saturating_sub(spare) + u64::from(slots),
+        // What they have in memory may be compressed pages', which have slots.
+        first_or_alone => first_or_alone.slots_of_pages(slots).into(),
+    };
     let bytes = (u64::from(frames) * PAGE_BYTES, held * PAGE_BYTES);
     Ok(Handle::new(queue, thread, faults == Faults::All, bytes))
 }
@@ -151,6 +160,10 @@ fn open_machine(frames: u32, is_limited: bool) -> Result<(LiveMachine, Faults), 
 fn swap(settings: &Builder) -> Result<(Contents, Option<OwnedFd>), Error> {
     if let Some(store) = &settings.store {
         return Ok((Contents::Pager(Arc::clone(store)), None));
+    }
+    if settings.compression == Compression::Alone {
+        let none = file::none().map_err(|error| Error::call("making an empty file", error))?;
+        return Ok((none.into(), None));
     }
     let swap = file::create(
         &settings.swap_folder,
@@ -395,7 +408,8 @@ impl Worker {
             page_outs: core.page_outs,
             zero_fills: core.zero_fills + core.zero_aheads,
             soft_faults: core.soft_faults,
-            resident_bytes: u64::from(self.vm.frames().in_use()) * PAGE_BYTES,
+            resident_bytes: u64::from(self.vm.frames().in_use() + self.store.pages_held())
+                * PAGE_BYTES,
             region_bytes: self.region_pages * PAGE_BYTES,
         }
     }
@@ -461,6 +475,10 @@ impl Worker {
 
     /// The words about what is wrong with the swap file, or with the store in its place.
     fn swap_trouble(&mut self, failure: Failure) -> String {
+        if failure.cause == Cause::Full {
+            return "compressed memory is full; ask for more memory, or for a store behind it"
+                .into();
+        }
         let text = self.store.take_text_of(None);
         let text = text.filter(|_| matches!(failure.cause, Cause::File(_)));
         let place = self.swap_name.as_deref();
@@ -505,6 +523,7 @@ impl Worker {
 impl Driver for Worker {
     fn start_requests(&mut self) -> bool {
         let mut has_started = false;
+        self.allow_compressed();
         while let Some(request) = self.vm.poll_request() {
             let (ticket, direction) = (request.ticket, request.direction);
             let frames = self.vm.frames_of(ticket);
@@ -527,6 +546,7 @@ impl Driver for Worker {
             }
             has_started = true;
         }
+        has_started |= self.tend_compressed();
         if has_started {
             let submitted = self.store.submit(&self.machine);
             submitted.expect("io_uring takes what it has room for");

@@ -35,6 +35,7 @@
 //! 3. A call uses a connection alone, and gives it back only if all of its answers have come.
 #![forbid(unsafe_code)]
 
+mod choice;
 mod http;
 pub mod mounted;
 mod redis;
@@ -48,6 +49,7 @@ use std::time::Duration;
 use tidemark_regions::{Pager, PagerError};
 use url::Url;
 
+pub use crate::choice::{Behind, Choice};
 pub use crate::http::Http;
 pub use crate::redis::Redis;
 
@@ -125,6 +127,24 @@ pub fn shown_swap(url: &str) -> Result<String, Error> {
     writable(&parsed)?;
     Redis::check(&parsed)?;
     Ok(shown(&parsed))
+}
+
+impl Choice {
+    /// Its name, without a password.
+    ///
+    /// # Errors
+    /// Its address names no store, or one that can't be written to.
+    pub fn shown(&self) -> Result<String, Error> {
+        let behind = match &self.behind {
+            Behind::Nothing => return Ok("compressed".into()),
+            Behind::File => "file".into(),
+            Behind::Server(address) => shown_swap(address)?,
+        };
+        Ok(match self.is_compressed {
+            true => format!("compressed+{behind}"),
+            false => behind,
+        })
+    }
 }
 
 fn parse(url: &str) -> Result<Url, Error> {

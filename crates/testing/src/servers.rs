@@ -1,14 +1,18 @@
 //! Real servers that tests talk to on this machine.
 
-use std::net::TcpListener;
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 /// The ports that are looked at, and the first of them: below those that the kernel gives to
 /// connections by itself, one of which to such a port would be one to itself.
 const PORTS: u32 = 12_000;
 const FIRST_PORT: u32 = 20_000;
+/// The longest wait for a server.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// A port on which nothing listens. No two calls of a process answer the same one soon.
 ///
@@ -38,4 +42,33 @@ pub fn redis_command(port: u16, folder: &Path) -> Command {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     command
+}
+
+/// Waits until the server of Redis at `port` answers `question` so.
+///
+/// # Panics
+/// It does not.
+pub fn wait_for_redis(port: u16, question: &str, answer: &str) {
+    let end = Instant::now() + LIMIT;
+    loop {
+        let told = ask_redis(port, question).unwrap_or_default();
+        if told == answer {
+            return;
+        }
+        assert!(Instant::now() < end, "{question}: `{told}`, not {answer}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The first line of the answer of the server of Redis at `port`.
+///
+/// # Errors
+/// It does not answer.
+pub fn ask_redis(port: u16, question: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(LIMIT))?;
+    stream.write_all(format!("{question}\r\n").as_bytes())?;
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line)?;
+    Ok(line.trim_end().into())
 }

@@ -1,8 +1,6 @@
 //! Pages that leave to a real server of Redis, with compressed memory in front of it and without:
 //! the server is killed and comes back, or does not.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -17,8 +15,6 @@ use super::ordinary_user::Place;
 use super::scratch::Scratch;
 
 const LIMIT: Duration = Duration::from_secs(120);
-/// The longest wait for a server, or for the end of what serves a store.
-const SERVER_LIMIT: Duration = Duration::from_secs(30);
 
 /// Has 64 MiB of records of which half does not compress, reads and changes them at random, and
 /// compares each with what it must be. Tells when it is under way.
@@ -80,25 +76,12 @@ impl Server {
 
     /// Waits until it answers so.
     fn wait_for(&self, question: &str, answer: &str) {
-        let end = Instant::now() + SERVER_LIMIT;
-        loop {
-            let told = self.ask(question).unwrap_or_default();
-            if told == answer {
-                return;
-            }
-            assert!(Instant::now() < end, "{question}: `{told}`, not {answer}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        servers::wait_for_redis(self.port, question, answer);
     }
 
     /// The first line of its answer.
     fn ask(&self, question: &str) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
-        stream.set_read_timeout(Some(SERVER_LIMIT))?;
-        stream.write_all(format!("{question}\r\n").as_bytes())?;
-        let mut line = String::new();
-        BufReader::new(stream).read_line(&mut line)?;
-        Ok(line.trim_end().into())
+        servers::ask_redis(self.port, question)
     }
 
     fn url(&self, name: &str) -> String {

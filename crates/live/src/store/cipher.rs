@@ -213,14 +213,7 @@ impl SwapStore {
             } = &mut encryption;
             for (at, page) in part.range().enumerate() {
                 let slot = self.home_of(&transfer, page as u8);
-                let from = match transfer.work {
-                    Work::Pages => machine.pool().bytes_of(transfer.frames[page]),
-                    Work::Segment(_, room) => {
-                        let compressed = self.compressed.as_ref().expect("it has segments");
-                        compressed.block(room, page)
-                    }
-                    Work::Single(..) | Work::File(_) => unreachable!("single pages are read"),
-                };
+                let from = self.page_of(&transfer, page, machine);
                 let into = bounces[index].room.part_mut(at * PAGE, PAGE);
                 into.copy_from_slice(from);
                 cipher.encrypt(slot.0.into(), into);
@@ -267,18 +260,7 @@ impl SwapStore {
         };
         for page in part.range() {
             let slot = self.home_of(&transfer, page as u8);
-            let compressed = self.compressed.as_mut();
-            let bytes = match transfer.work {
-                Work::Pages => machine.pool_mut().bytes_of_mut(transfer.frames[page]),
-                Work::Segment(_, room) => {
-                    compressed.expect("it has segments").block_mut(room, page)
-                }
-                Work::Single(_, _, place) => {
-                    let compressed = compressed.expect("the page is compressed");
-                    compressed.single_block_mut(place, page)
-                }
-                Work::File(_) => unreachable!("files are as they are"),
-            };
+            let bytes = self.page_of_mut(&transfer, page, machine);
             encryption.cipher.decrypt(slot.0.into(), bytes);
         }
         self.encryption = Some(encryption);

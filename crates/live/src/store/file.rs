@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, MemfdFlags, Mode, OFlags};
 
 use crate::sys::Errno;
 
@@ -28,6 +28,11 @@ pub fn create(directory: &Path, bytes: u64) -> Result<SwapFile, Errno> {
         is_direct,
         is_reserved,
     })
+}
+
+/// Makes an empty file in place of one, for a store whose pages stay in memory.
+pub fn none() -> Result<OwnedFd, Errno> {
+    rustix::fs::memfd_create("tidemark-no-swap", MemfdFlags::CLOEXEC)
 }
 
 /// Opens a new, empty file without a name in `directory`, mode 0600, and reports whether it

@@ -24,7 +24,7 @@ use tidemark_core::id::PagerId;
 use tidemark_core::seams::pager::Direction;
 
 use super::carrier::may_pass;
-use super::{Part, SwapStore, Transfer, offset_of};
+use super::{Part, SwapStore, Transfer, Work, offset_of};
 use crate::machine::LiveMachine;
 use crate::sys::ring::Completion;
 use crate::sys::socket::Bell;
@@ -245,17 +245,15 @@ impl SwapStore {
                 break;
             };
             let transfer = self.transfers[part.transfer as usize];
-            let (direction, home) = (transfer.direction, transfer.slot(part.start));
+            let (direction, home) = (transfer.direction, self.home_of(&transfer, part.start));
             let pager = self.pager_of(&transfer);
             let pager = Arc::clone(pager.expect("its parts are a pager's"));
             let due = self.files.bytes_due(transfer.work, home, part.pages);
             let mut bytes = vec![0; due];
             if direction == Direction::Store {
-                let frames = &transfer.frames[part.range()];
-                for ((bytes, frame), slot) in
-                    bytes.chunks_mut(PAGE).zip(frames).zip(u64::from(home.0)..)
-                {
-                    bytes.copy_from_slice(&machine.pool().bytes_of(*frame)[..bytes.len()]);
+                let pages = bytes.chunks_mut(PAGE).zip(part.range());
+                for ((bytes, page), slot) in pages.zip(u64::from(home.0)..) {
+                    bytes.copy_from_slice(&self.page_of(&transfer, page, machine)[..bytes.len()]);
                     if let Some(cipher) = self.cipher_of(transfer.work) {
                         cipher.encrypt(slot, bytes);
                     }
@@ -301,9 +299,9 @@ impl SwapStore {
         let part = Part::from_tag(call.tag);
         let transfer = self.transfers[part.transfer as usize];
         if call.direction == Direction::Fetch && call.result.is_ok() {
-            let frames = &transfer.frames[part.range()];
-            for (bytes, frame) in call.bytes.chunks(PAGE).zip(frames) {
-                machine.pool_mut().bytes_of_mut(*frame)[..bytes.len()].copy_from_slice(bytes);
+            for (bytes, page) in call.bytes.chunks(PAGE).zip(part.range()) {
+                let into = self.page_of_mut(&transfer, page, machine);
+                into[..bytes.len()].copy_from_slice(bytes);
             }
         }
         let is_temporary = call.result.as_ref().is_err_and(PagerError::is_temporary);
@@ -328,6 +326,41 @@ impl SwapStore {
             .any(|(it, _)| it.transfer == part.transfer)
         {
             self.calls.refused_since.remove(&part.transfer);
+        }
+    }
+
+    /// The memory of a page, or of a block of compressed ones, of a transfer.
+    pub(super) fn page_of<'a>(
+        &'a self,
+        transfer: &Transfer,
+        page: usize,
+        machine: &'a LiveMachine,
+    ) -> &'a [u8] {
+        match transfer.work {
+            Work::Pages | Work::File(_) => machine.pool().bytes_of(transfer.frames[page]),
+            Work::Segment(_, room) => {
+                let compressed = self.compressed.as_ref().expect("it has segments");
+                compressed.block(room, page)
+            }
+            Work::Single(..) => unreachable!("single pages are read"),
+        }
+    }
+
+    /// The same, to write.
+    pub(super) fn page_of_mut<'a>(
+        &'a mut self,
+        transfer: &Transfer,
+        page: usize,
+        machine: &'a mut LiveMachine,
+    ) -> &'a mut [u8] {
+        let compressed = self.compressed.as_mut();
+        match transfer.work {
+            Work::Pages | Work::File(_) => machine.pool_mut().bytes_of_mut(transfer.frames[page]),
+            Work::Segment(_, room) => compressed.expect("it has segments").block_mut(room, page),
+            Work::Single(_, _, place) => {
+                let compressed = compressed.expect("the page is compressed");
+                compressed.single_block_mut(place, page)
+            }
         }
     }
 
