@@ -41,6 +41,8 @@ pub enum ErrorKind {
     TooNew {
         /// The version of the file.
         version: u32,
+        /// The newest that this program reads.
+        newest: u32,
     },
     /// It is cut off before its first block.
     CutInHeader,
@@ -172,8 +174,13 @@ pub enum HeaderFlaw {
     PageBytes(u64),
     /// The quantum or window is 0.
     NoLength,
-    /// It is longer than a reader takes, in bytes.
-    TooLong(usize),
+    /// It is longer than a reader takes.
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The longest that a reader takes.
+        bytes_max: usize,
+    },
 }
 
 impl Error {
@@ -188,6 +195,12 @@ impl Error {
             place: Some(place),
             kind,
         }
+    }
+
+    /// The number `value` of `what`, too large for its format, at a record counted from 0.
+    pub(crate) fn too_large(record: u64, what: &'static str, value: u64, max: u64) -> Error {
+        let place = Place::Record(record + 1);
+        Error::at(place, ErrorKind::TooLarge { what, value, max })
     }
 
     /// A corrupt `part` at a byte.
@@ -232,12 +245,11 @@ impl fmt::Display for Error {
 
 impl fmt::Display for ErrorKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let newest = crate::container::VERSION;
         match self {
             ErrorKind::System(error) => error.fmt(formatter),
             ErrorKind::Empty => formatter.write_str("empty; record or import a trace first"),
             ErrorKind::Foreign(foreign) => foreign.fmt(formatter),
-            ErrorKind::TooNew { version } => write!(
+            ErrorKind::TooNew { version, newest } => write!(
                 formatter,
                 "a trace of version {version}; this program reads up to {newest}: use a newer one"
             ),
@@ -347,10 +359,9 @@ impl fmt::Display for HeaderFlaw {
                 write!(formatter, "a page has {bytes} bytes; needs a power of two")
             }
             HeaderFlaw::NoLength => formatter.write_str("the quantum is 0; needs at least 1"),
-            HeaderFlaw::TooLong(bytes) => write!(
+            HeaderFlaw::TooLong { bytes, bytes_max } => write!(
                 formatter,
-                "the header has {bytes} bytes; the most is {}: shorten the command",
-                crate::container::HEADER_BYTES_MAX
+                "the header has {bytes} bytes; the most is {bytes_max}: shorten the command"
             ),
         }
     }
