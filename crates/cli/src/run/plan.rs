@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::{Divider, find_live_policy, parse_division};
+use tidemark_lab::names::{Divider, find_live_policy};
 use tidemark_live::control;
 use tidemark_live::glob::Glob;
 use tidemark_results::quantity;
@@ -261,12 +261,9 @@ fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refu
 }
 
 fn plan_division(arguments: &Arguments, memory_bytes_max: u64) -> Result<Divider, Refusal> {
-    let (name, least) = (
-        &arguments.division.division,
-        &arguments.division.per_task_min,
-    );
-    let divider = parse_division(name, least, PAGE_BYTES)?;
+    let divider = arguments.division.divider(PAGE_BYTES)?;
     if divider.frames_min > memory_bytes_max / PAGE_BYTES {
+        let least = &arguments.division.per_task_min;
         refuse!("`--per-task-min {least}`: more than all processes have together");
     }
     Ok(divider)

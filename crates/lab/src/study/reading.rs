@@ -32,7 +32,7 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Begins to read the parts that are `wanted` of a trace of so many `processes`.
+    /// Begins to read the parts that are `wanted` of a trace, which has `processes`.
     pub(super) fn new(header: &Header, wanted: &Wanted, extent: Extent, processes: u64) -> Reading {
         // Without a map, marks still come from one, of the least size.
         let fineness = wanted.map.unwrap_or(Fineness {
