@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidemark_hostbench::contender::{Contender, Own, Rival};
-use tidemark_hostbench::plan::{Plan, ROUNDS_DEFAULT, ReadAhead};
+use tidemark_hostbench::plan::{Plan, ROUNDS_DEFAULT, ReadAhead, Unfit};
 use tidemark_hostbench::programs::file;
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::suite::Options;
@@ -171,7 +171,7 @@ fn run_one(
     interrupt: &Interrupt,
 ) -> Result<Exit, Refusal> {
     let plan = plan_of(arguments, workload, folder)?;
-    plan.check()?;
+    plan.check().map_err(unfit)?;
     let record = measure(&plan, interrupt.flag())?;
     output::print(&if arguments.json {
         json(&record)
@@ -274,6 +274,15 @@ fn refuse_options_of_programs(arguments: &Arguments, why: &str) -> Result<(), Re
         Some((name, _)) => refuse!("`{name}` is for a suite of programs; {why}"),
         None => Ok(()),
     }
+}
+
+/// The refusal of a setting that does not fit, by its option.
+fn unfit(unfit: Unfit) -> Refusal {
+    let option = match unfit.setting {
+        "workload" => "workload".to_owned(),
+        setting => format!("--{setting}"),
+    };
+    Refusal::new(format!("`{option}` {}", unfit.told))
 }
 
 /// Tells whether all contenders read the same, and whether there were any.
