@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(arguments)?;
     // Times on record are of the processor, and hardly longer than those of the program alone.
     let speed = match arguments.time {
-        Timing::Always => Some(speed::time(&plan.program, &plan.words[1..])?),
+        Timing::Always => Some(super::time_always(&plan.program, &plan.words[1..])?),
         Timing::Auto | Timing::Never => None,
     };
     let spool = super::make_spool()?;
