@@ -18,12 +18,12 @@ use tidemark_report::numbers;
 use tidemark_results::quantity;
 use tidemark_results::text;
 use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::host;
 use tidemark_supervisor::loading;
 use tidemark_supervisor::program::{self, Obstacle, plain};
 use tidemark_supervisor::recorded::{self, Members, Tally};
 use tidemark_supervisor::recorder::{ask_end, end_of};
 use tidemark_supervisor::room::physical_memory_bytes;
-use tidemark_supervisor::{host, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::plan::find_page_bytes;
