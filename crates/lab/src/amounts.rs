@@ -32,8 +32,8 @@ pub fn parse_sizes(
     Ok(Sizes::At(sizes))
 }
 
-/// The rooms that are asked for, of objects that are wanted at once, in `unit`: sizes with a unit where bytes are
-/// known, numbers of objects where not, shares of the `whole` that all objects take, or `all`.
+/// The rooms that are asked for of a cache, in `unit`: sizes with a unit where bytes are known,
+/// numbers of objects where not, shares of the `whole` that all objects take, or `all`.
 pub fn parse_rooms(option: &str, text: &str, unit: RoomUnit, whole: u64) -> Result<Sizes, Refusal> {
     if text.trim() == "all" {
         return Ok(Sizes::All);

@@ -7,12 +7,13 @@ mod page_in;
 mod subject;
 mod suite;
 mod thrash;
+mod unfit;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidemark_hostbench::contender::{Contender, Own, Rival};
-use tidemark_hostbench::plan::{Plan, ROUNDS_DEFAULT, ReadAhead, Unfit};
+use tidemark_hostbench::plan::{Plan, ROUNDS_DEFAULT, ReadAhead};
 use tidemark_hostbench::programs::file;
 use tidemark_hostbench::record::BenchRecord;
 use tidemark_hostbench::suite::Options;
@@ -30,6 +31,7 @@ use crate::output;
 use crate::output::say;
 
 use self::subject::Subject;
+use self::unfit::unfit;
 
 /// Measures workloads in limited memory, against the kernel's own swap
 ///
@@ -274,15 +276,6 @@ fn refuse_options_of_programs(arguments: &Arguments, why: &str) -> Result<(), Re
         Some((name, _)) => refuse!("`{name}` is for a suite of programs; {why}"),
         None => Ok(()),
     }
-}
-
-/// The refusal of a setting that does not fit, by its option.
-fn unfit(unfit: Unfit) -> Refusal {
-    let option = match unfit.setting {
-        "workload" => "workload".to_owned(),
-        setting => format!("--{setting}"),
-    };
-    Refusal::new(format!("`{option}` {}", unfit.told))
 }
 
 /// Tells whether all contenders read the same, and whether there were any.

@@ -8,7 +8,7 @@ use tidemark_hostbench::plan::ROUNDS_DEFAULT;
 use tidemark_results::quantity;
 use tidemark_supervisor::interrupt::Interrupt;
 
-use super::unfit;
+use super::unfit::unfit;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
 

@@ -14,7 +14,8 @@ use tidemark_results::thrashing::{SCHEMA, ThrashPoint, Thrashing};
 use tidemark_supervisor::interrupt::Interrupt;
 use tidemark_supervisor::load_controls;
 
-use super::{Arguments, json, plan_of, unfit};
+use super::unfit::unfit;
+use super::{Arguments, json, plan_of};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
 use crate::views::screen;

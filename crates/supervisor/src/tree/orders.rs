@@ -113,7 +113,8 @@ impl Tree {
         if budget_bytes > most {
             let most = bytes(most);
             refuse!(
-                "a budget of {asked} is too large; the most is {most}: begin a run that may have more"
+                "a budget of {asked} is too large; the most is {most}: begin a run that may have \
+                 more"
             );
         }
         self.shared.set_frames_total(budget_bytes / PAGE_BYTES);
