@@ -72,13 +72,14 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     if arguments.batch {
         return batch::run(&arguments);
     }
-    let sampling = arguments.sample.as_deref().map(parse_sampling);
+    let sampling = arguments.sample.as_deref();
+    let sampling = sampling.map(|text| parse_sampling("--sample", text));
     let sampling = sampling.transpose()?;
     let mut policies = parse_policies(&arguments.policies, sampling.is_some())?;
     arguments
         .at
         .as_deref()
-        .map_or(Ok(()), amounts::check_sizes)?;
+        .map_or(Ok(()), |text| amounts::check_sizes("--at", text))?;
     let assumed = arguments.assuming.check()?;
     let mut progress = Progress::new();
     let opened = arguments.source.open()?;
@@ -96,7 +97,12 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         .source
         .read(opened, wanted, remedy, &mut progress)?;
     let sizes = match &arguments.at {
-        Some(text) => parse_sizes(text, study.facts().page_bytes, study.facts().footprint())?,
+        Some(text) => parse_sizes(
+            "--at",
+            text,
+            study.facts().page_bytes,
+            study.facts().footprint(),
+        )?,
         None => Sizes::Spread,
     };
     check_sizes(&sizes, study.facts())?;

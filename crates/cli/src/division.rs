@@ -1,7 +1,10 @@
 //! The options by which memory is divided among processes.
 
 use clap::Args;
+use tidemark_lab::names::{Divider, parse_division};
 use tidemark_supervisor::management::Rule;
+
+use crate::exit::Refusal;
 
 /// The way in which memory is divided.
 #[derive(Debug, Args)]
@@ -13,4 +16,13 @@ pub struct Division {
     /// The memory that is left to each process that uses so much
     #[arg(long, value_name = "SIZE", default_value = "1M")]
     pub per_task_min: String,
+}
+
+impl Division {
+    /// The same, in pages of that size.
+    pub fn divider(&self, page_bytes: u64) -> Result<Divider, Refusal> {
+        let rule = ("--division", &*self.division);
+        let least = ("--per-task-min", &*self.per_task_min);
+        parse_division(rule, least, page_bytes)
+    }
 }

@@ -99,7 +99,10 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     if let Some(path) = &arguments.from {
         return give(&arguments, &read(path)?);
     }
-    let catalog = Catalog::new(arguments.experiments.as_deref())?;
+    let catalog = Catalog::new(arguments.experiments.as_deref()).map_err(|why| {
+        let folder = arguments.experiments.as_deref().unwrap_or(Path::new(""));
+        Refusal::new(format!("`--experiments {}`: {why}", folder.display()))
+    })?;
     let names: Vec<String> = match arguments.names.is_empty() {
         true => catalog.names().map(String::from).collect(),
         false => arguments.names.clone(),

@@ -177,7 +177,7 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
         );
     }
     find_live_policy(&running.policy)?;
-    check_load(&running.load_control)?;
+    check_load("--load-control", &running.load_control)?;
     let memory_bytes = quantity::parse("--memory", &running.memory)?;
     let swap_bytes = quantity::parse("--swap-size", &running.swap_size)?;
     let words = words(running)?;

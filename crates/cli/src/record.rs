@@ -26,7 +26,7 @@ use tidemark_report::numbers;
 use tidemark_supervisor::program::plain;
 use tidemark_supervisor::recorder::{ask_end, end_of};
 use tidemark_supervisor::signals::Signals;
-use tidemark_supervisor::speed;
+use tidemark_supervisor::speed::{self, Untimed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use crate::exit::{Exit, Refusal, refuse};
@@ -191,7 +191,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
 fn find_speed(plan: &Plan, timing: Timing) -> Result<Speed, Refusal> {
     let (program, words) = (plan.recorded.program(), plan.recorded.words());
     match timing {
-        Timing::Always => speed::time(program, words),
+        Timing::Always => time_always(program, words),
         Timing::Never => Ok(speed::calibrate()),
         Timing::Auto => Ok(speed::time_confined(program, words).unwrap_or_else(|why| {
             say!(
@@ -202,6 +202,19 @@ fn find_speed(plan: &Plan, timing: Timing) -> Result<Speed, Refusal> {
             speed::calibrate()
         })),
     }
+}
+
+/// The speed of the program by itself, as it is.
+fn time_always(program: &Path, words: &[OsString]) -> Result<Speed, Refusal> {
+    let name = program.display();
+    speed::time(program, words).map_err(|why| {
+        Refusal::new(match why {
+            Untimed::Failed(status) => {
+                format!("`--time=always`: `{name}` by itself ended with {status}; leave it out")
+            }
+            why => format!("`--time=always`: `{name}`: {why}"),
+        })
+    })
 }
 
 /// The progress in one line.

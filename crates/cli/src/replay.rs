@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use clap::{Args, ValueEnum};
-use tidemark_lab::names::{Divider, parse_division, unreadable, unrunnable};
-use tidemark_lab::study::{Replay, Replayed};
+use tidemark_lab::names::{unreadable, unrunnable};
+use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
+use tidemark_lab::world::WorldError;
 use tidemark_report::{replay, terminal};
 use tidemark_trace::private::Extent;
 
@@ -98,17 +99,6 @@ pub struct Arguments {
     log_decisions: Option<PathBuf>,
 }
 
-impl Arguments {
-    /// The way in which memory is divided, in pages of that size.
-    fn divider(&self, page_bytes: u64) -> Result<Divider, Refusal> {
-        let Division {
-            division,
-            per_task_min,
-        } = &self.division;
-        parse_division(division, per_task_min, page_bytes)
-    }
-}
-
 /// The part of a program's memory that is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Managed {
@@ -163,7 +153,13 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     let replay = Replay::read_managed(&paths, partial, extent, &mut |what, part| {
         progress.show(what, part)
     });
-    let replay = replay.map_err(|(path, error)| unreadable(&path.display().to_string(), &error))?;
+    let replay = replay.map_err(|(path, error)| {
+        let name = path.display().to_string();
+        match &error {
+            Unreadable::Trace(error) => traces::refusal(&name, error),
+            Unreadable::TooLong { .. } => unreadable(&name, &error),
+        }
+    })?;
     let order = plan.order(&replay)?;
     let shown = Mutex::new(progress);
     let show = |what: &str, part| {
@@ -172,7 +168,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         }
     };
     let replayed = replay.run(&order, &show);
-    let replayed = replayed.map_err(|error| unrunnable(&error, replay.page_bytes()))?;
+    let replayed = replayed.map_err(|error| refusal(&error, replay.page_bytes()))?;
     drop(shown);
     policies::tell_setbacks(arguments.policy.as_slice());
     give(&arguments, &replayed)
@@ -194,6 +190,27 @@ fn give(arguments: &Arguments, replayed: &Replayed) -> Result<Exit, Refusal> {
         output::print(&terminal::replay(record, output::terminal_width()));
     }
     Ok(Exit::Fine)
+}
+
+/// The refusal of a run that can't be made, with the option that remedies it.
+fn refusal(error: &Unrunnable, page_bytes: u64) -> Refusal {
+    let told = unrunnable(error, page_bytes);
+    let remedy = match error {
+        Unrunnable::NoMappings { .. } => {
+            "; `--managed anonymous` takes all of it for programs' own"
+        }
+        Unrunnable::Incompressible { .. } => "; leave out `--compressed`",
+        Unrunnable::World {
+            error: WorldError::LoadOfPages { .. },
+            ..
+        } => ", or `--managed everything`",
+        Unrunnable::World {
+            error: WorldError::PageSizesDiffer { .. },
+            ..
+        } => ", by `record --granularity`",
+        Unrunnable::World { .. } | Unrunnable::TooManyPages { .. } => "",
+    };
+    Refusal::new(format!("{told}{remedy}"))
 }
 
 /// Refuses a count of none.

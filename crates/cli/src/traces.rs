@@ -4,9 +4,11 @@
 //! `-` stands for standard input and output. A file appears under its name only when it is whole.
 
 mod count;
+mod told;
 
 pub use crate::progress::Progress;
 pub use count::count;
+pub use told::told;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -189,6 +191,6 @@ pub fn check_ending<R: Read>(
 pub fn refusal(name: &str, error: &Error) -> Refusal {
     match &error.kind {
         ErrorKind::System(cause) => Refusal::new(format!("`{name}`: {}", plain(cause))),
-        _ => Refusal::new(format!("`{name}`: {error}")),
+        _ => Refusal::new(format!("`{name}`: {}", told(error))),
     }
 }

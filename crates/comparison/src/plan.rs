@@ -81,7 +81,11 @@ impl<'a> Plan<'a> {
             disk: find_disk(order)?,
             is_in_step: order.is_in_step,
             runs: order.runs,
-            divider: parse_division(&order.division, &order.per_task_min, PAGE_BYTES)?,
+            divider: parse_division(
+                ("--division", &order.division),
+                ("--per-task-min", &order.per_task_min),
+                PAGE_BYTES,
+            )?,
         };
         // A recording takes minutes: what can be told before it is.
         plan.parse_sizes(None)?;

@@ -64,6 +64,9 @@ pub struct Catalog {
 
 impl Catalog {
     /// Those of a folder, or those that are built in.
+    ///
+    /// # Errors
+    /// The line that says what is wrong with the folder, behind its name.
     pub fn new(folder: Option<&Path>) -> Result<Catalog, Refusal> {
         let Some(folder) = folder else {
             let entries = EXPERIMENTS.iter();
@@ -73,15 +76,9 @@ impl Catalog {
                 entries: entries.collect(),
             });
         };
-        let entries = read_folder(folder).map_err(|error| {
-            Refusal::new(format!("`--experiments {}`: {error}", folder.display()))
-        })?;
+        let entries = read_folder(folder).map_err(|error| Refusal::new(error.to_string()))?;
         if entries.is_empty() {
-            let folder = folder.display();
-            refuse!(
-                "`--experiments {folder}`: has no `NAME.toml`; name a folder like \
-                     bench/experiments"
-            );
+            refuse!("has no `NAME.toml`; name a folder like bench/experiments");
         }
         Ok(Catalog {
             folder: Some(folder.to_owned()),

@@ -201,7 +201,7 @@ impl Sight<'_> {
             find_policy(policy)?;
         }
         if let Some(load) = &run.load {
-            check_load(load)?;
+            check_load("load", load)?;
         }
         let disk = run.disk.as_ref().unwrap_or(&machine.disk);
         let file_disk = run.file_disk.as_ref().or(machine.file_disk.as_ref());
@@ -242,7 +242,7 @@ impl Sight<'_> {
                 .map(|disk| parse_disk("file_disk", disk))
                 .transpose()?,
             processors: run.cpus.unwrap_or(machine.cpus),
-            scheduler: parse_scheduler(&machine.scheduler)?,
+            scheduler: parse_scheduler("scheduler", &machine.scheduler)?,
             programs,
             system,
         })

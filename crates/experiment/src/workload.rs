@@ -97,7 +97,7 @@ impl<'a> Workshop<'a> {
         let made = fs::create_dir_all(&folder).and_then(|()| folder.canonicalize());
         let folder = match made {
             Ok(folder) => folder,
-            Err(error) => refuse!("`--traces {}`: {}", folder.display(), plain(&error)),
+            Err(error) => refuse!("folder of traces `{}`: {}", folder.display(), plain(&error)),
         };
         Ok(Workshop {
             folder,
@@ -221,7 +221,7 @@ impl<'a> Workshop<'a> {
             Ok(path) => Ok(Work { path }),
             Err(error) => {
                 let folder = self.folder.display();
-                refuse!("`--traces {folder}`: {}", plain(&error))
+                refuse!("folder of traces `{folder}`: {}", plain(&error))
             }
         }
     }

@@ -23,6 +23,7 @@ use self::record::{LeftOut, PageInRecord, Row, SCHEMA};
 use crate::child;
 use crate::contender::under_own;
 use crate::output::say;
+use crate::plan::{AT_LEAST_1, Unfit};
 use crate::scratch::Scratch;
 use crate::workload::array::PAGE_BYTES;
 use crate::workload::faults::{Beside, Phase, Told, Work};
@@ -101,29 +102,29 @@ impl PageInPlan {
     /// Checks what belongs together.
     ///
     /// # Errors
-    /// The line that says what does not.
-    pub fn check(&self) -> Result<(), String> {
+    /// The first setting that does not fit.
+    pub fn check(&self) -> Result<(), Unfit> {
         let (size, memory) = (self.size_bytes, self.memory_bytes);
-        if !(SIZE_BYTES_MIN..=SIZE_BYTES_MAX).contains(&size) {
-            return Err(format!(
-                "`--size` is {size} bytes; it must be from 12M to 16G"
-            ));
-        }
         // Compressed pages take a third, and the engine and the program a little.
         let (least, most) = ((size / 5 * 2).max(MEMORY_BYTES_MIN), size / 5 * 4);
-        if !(least..=most).contains(&memory) {
-            return Err(format!(
-                "`--memory` is {memory} bytes; with this `--size` it must be from {least} to {most}"
-            ));
-        }
-        match (self.rounds, self.laps) {
-            (0, _) => Err("`--rounds` is 0; it must be at least 1".to_owned()),
-            (_, 0) => Err("`--laps` is 0; it must be at least 1".to_owned()),
-            (_, laps) if u64::from(laps) * size / PAGE_BYTES > u64::from(u32::MAX) => Err(format!(
-                "`--laps {laps}` are too many touches for this `--size`"
-            )),
-            _ => Ok(()),
-        }
+        let (setting, told) = if !(SIZE_BYTES_MIN..=SIZE_BYTES_MAX).contains(&size) {
+            let told = format!("is {size} bytes; it must be from 12M to 16G");
+            ("size", told)
+        } else if !(least..=most).contains(&memory) {
+            let told =
+                format!("is {memory} bytes; with this size it must be from {least} to {most}");
+            ("memory", told)
+        } else if self.rounds == 0 {
+            ("rounds", AT_LEAST_1.into())
+        } else if self.laps == 0 {
+            ("laps", AT_LEAST_1.into())
+        } else if u64::from(self.laps) * size / PAGE_BYTES > u64::from(u32::MAX) {
+            let told = format!("is {}; that is too many touches for this size", self.laps);
+            ("laps", told)
+        } else {
+            return Ok(());
+        };
+        Err(Unfit { setting, told })
     }
 
     fn pages(&self) -> u32 {

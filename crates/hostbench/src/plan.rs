@@ -1,6 +1,7 @@
 //! The plan of a benchmark: everything that was asked for, checked.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -77,34 +78,55 @@ pub struct Plan {
     pub folder: PathBuf,
 }
 
+/// A setting that does not fit what it is to measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The name of the setting.
+    pub setting: &'static str,
+    /// Its value, and what it must be.
+    pub told: String,
+}
+
+/// The fault of a count of none.
+pub(crate) const AT_LEAST_1: &str = "is 0; it must be at least 1";
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}` {}", self.setting, self.told)
+    }
+}
+
 impl Plan {
     /// Checks what belongs together.
     ///
     /// # Errors
-    /// The line that says what does not.
-    pub fn check(&self) -> Result<(), String> {
+    /// The first setting that does not fit.
+    pub fn check(&self) -> Result<(), Unfit> {
         let (memory, size) = (self.memory_bytes, self.size_bytes);
-        let wrong = if memory < BYTES_MIN {
-            format!("`--memory` is {memory} bytes; the least is 1M")
+        let (setting, told) = if memory < BYTES_MIN {
+            ("memory", format!("is {memory} bytes; the least is 1M"))
         } else if self.workload != Workload::Compile && size < BYTES_MIN {
-            format!("`--size` is {size} bytes; the least is 1M")
+            ("size", format!("is {size} bytes; the least is 1M"))
         } else if self.workload.shape().is_some() && size / PAGE_BYTES > u64::from(u32::MAX) / 2 {
-            format!("`--size` is {size} bytes; the most is 8T")
+            ("size", format!("is {size} bytes; the most is 8T"))
         } else if self.workload == Workload::Program {
-            "`program` is what `tidemark experiment` runs; name another workload".into()
+            let told = "is `program`, which `tidemark experiment` runs; name another";
+            ("workload", told.into())
         } else if self.procs == 0 || self.procs > 256 {
-            format!("`--procs` is {}; it must be from 1 to 256", self.procs)
+            let told = format!("is {}; it must be from 1 to 256", self.procs);
+            ("procs", told)
         } else if self.workload.shape().is_none() && self.procs > 1 {
             let name = self.workload.name();
-            format!("`{name}` runs one program; leave out `--procs`")
+            let told = format!("is {}; `{name}` runs one program: leave it out", self.procs);
+            ("procs", told)
         } else if self.rounds == 0 {
-            "`--rounds` is 0; it must be at least 1".into()
+            ("rounds", AT_LEAST_1.into())
         } else if self.own.is_empty() && self.rivals.is_empty() {
-            "there is no contender; name some with `--against`".into()
+            ("against", "names no contender; name some".into())
         } else {
             return Ok(());
         };
-        Err(wrong)
+        Err(Unfit { setting, told })
     }
 
     /// The passes each process makes; 0 for the real programs.

@@ -24,6 +24,7 @@ use self::record::{NativeRecord, ProgramRecord, ShareRecord, Skipped, SuiteSetti
 use self::turn::{Memory, Outcome, Turns};
 use crate::child::{self, Stop};
 use crate::output::say;
+use crate::plan::AT_LEAST_1;
 
 /// The limit of a run over the native one: a factor, and what is added.
 const LIMIT_FACTOR: u32 = 20;
@@ -113,7 +114,7 @@ impl Plan {
             return Err(format!("share {share}: must be from 1 to 100 percent"));
         }
         if self.rounds == 0 {
-            return Err("`--rounds` is 0; it must be at least 1".to_owned());
+            return Err(format!("`rounds` {AT_LEAST_1}"));
         }
         for Program { name, command, .. } in &self.programs {
             if command.is_empty() || name.is_empty() || name.contains('/') {

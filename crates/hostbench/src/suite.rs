@@ -135,11 +135,11 @@ pub fn read_cases(
     let shown = file.display();
     let mut cases: Vec<Case> = match serde_json::from_str(text) {
         Ok(cases) => cases,
-        Err(error) => refuse!("`--suite {shown}`: {error}"),
+        Err(error) => refuse!("`{shown}`: {error}"),
     };
     cases.retain(|case| is_wanted(&case.name));
     if cases.is_empty() {
-        refuse!("`--suite {shown}`: no case to run");
+        refuse!("`{shown}`: no case to run");
     }
     Ok(cases)
 }
@@ -160,8 +160,8 @@ impl Case {
         let size = self.size.as_deref();
         let plan = Plan {
             workload,
-            memory_bytes: quantity::parse("--memory", &self.memory)?,
-            size_bytes: size.map_or(Ok(0), |size| quantity::parse("--size", size))?,
+            memory_bytes: quantity::parse("memory", &self.memory)?,
+            size_bytes: size.map_or(Ok(0), |size| quantity::parse("size", size))?,
             procs: self.procs,
             laps: self.laps,
             seed: 1,
@@ -175,7 +175,7 @@ impl Case {
             folder: options.folder.clone(),
         };
         plan.check()
-            .map_err(|refusal| Refusal::new(format!("case `{}`: {refusal}", self.name)))?;
+            .map_err(|unfit| Refusal::new(format!("case `{}`: {unfit}", self.name)))?;
         Ok(plan)
     }
 

@@ -159,7 +159,7 @@ pub fn measure(order: &Order) -> Result<WorkloadOutcome, String> {
     let scratch = order
         .scratch
         .as_deref()
-        .ok_or("this workload needs `--scratch`")?;
+        .ok_or("this workload needs a folder for scratch files")?;
     match order.workload {
         Workload::Compile => programs::compile(scratch),
         _ => programs::sort(scratch, order.bytes),

@@ -1,4 +1,5 @@
-//! Lists of numbers as options: sizes of memory, spans of virtual time; and how to sample.
+//! Amounts as people write them: sizes of memory, spans of virtual time; and how to sample. Each
+//! is named in a refusal by `option`, what it was given to.
 
 use tidemark_results::analysis::batch::RoomUnit;
 use tidemark_results::{Refusal, quantity, refuse};
@@ -9,26 +10,31 @@ use crate::study::Sizes;
 /// The most pages that memory has: frames are counted in 31 bits.
 const PAGES_MAX: u32 = (1 << 31) - 1;
 
-/// The sizes that `--at` asks for: pages, sizes with a unit, shares of the `pages` that the program
+/// The sizes that are asked for: pages, sizes with a unit, shares of the `pages` that the program
 /// uses, or `all`.
-pub fn parse_sizes(text: &str, page_bytes: u64, pages: u64) -> Result<Sizes, Refusal> {
+pub fn parse_sizes(
+    option: &str,
+    text: &str,
+    page_bytes: u64,
+    pages: u64,
+) -> Result<Sizes, Refusal> {
     if text.trim() == "all" {
         return Ok(Sizes::All);
     }
     let mut sizes = vec![];
     for part in text.split(',').map(str::trim) {
         let whole_bytes = pages.saturating_mul(page_bytes);
-        match parse_memory("--at", part, page_bytes, whole_bytes)? {
-            0 => refuse!("{}", less_than_a_page(part)),
+        match parse_memory(option, part, page_bytes, whole_bytes)? {
+            0 => refuse!("{}", less_than_a_page(option, part)),
             pages => sizes.push(u64::from(pages)),
         }
     }
     Ok(Sizes::At(sizes))
 }
 
-/// The rooms that `--at` asks for with `--batch`, in `unit`: sizes with a unit where bytes are
-/// known, numbers of objects where not, shares of the `whole` that all objects take, or `all`.
-pub fn parse_rooms(text: &str, unit: RoomUnit, whole: u64) -> Result<Sizes, Refusal> {
+/// The rooms that are asked for of a cache, in `unit`: sizes with a unit where bytes are known,
+/// numbers of objects where not, shares of the `whole` that all objects take, or `all`.
+pub fn parse_rooms(option: &str, text: &str, unit: RoomUnit, whole: u64) -> Result<Sizes, Refusal> {
     if text.trim() == "all" {
         return Ok(Sizes::All);
     }
@@ -37,21 +43,21 @@ pub fn parse_rooms(text: &str, unit: RoomUnit, whole: u64) -> Result<Sizes, Refu
         let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         let room = match unit {
             _ if part.ends_with('%') => {
-                quantity::parse_share("--at", part, whole.saturating_mul(100))? / 100
+                quantity::parse_share(option, part, whole.saturating_mul(100))? / 100
             }
             RoomUnit::Objects if is_number => part.parse().unwrap_or(u64::MAX),
             RoomUnit::Objects => refuse!(
-                "`--at {part}`: the trace tells no sizes; give a number of objects, or a share \
+                "`{option} {part}`: the trace tells no sizes; give a number of objects, or a share \
                  (`20%`), or import it with a column `bytes=`"
             ),
             RoomUnit::Bytes if is_number => refuse!(
-                "`--at {part}`: the trace tells the sizes of objects; give a size with a unit \
+                "`{option} {part}`: the trace tells the sizes of objects; give a size with a unit \
                  (`64M`), or a share (`20%`)"
             ),
-            RoomUnit::Bytes => quantity::parse("--at", part)?,
+            RoomUnit::Bytes => quantity::parse(option, part)?,
         };
         match room {
-            0 => refuse!("`--at {part}`: no room at all; give more"),
+            0 => refuse!("`{option} {part}`: no room at all; give more"),
             room => rooms.push(room),
         }
     }
@@ -59,35 +65,32 @@ pub fn parse_rooms(text: &str, unit: RoomUnit, whole: u64) -> Result<Sizes, Refu
 }
 
 /// Refuses what [`parse_sizes`] would refuse of any trace, before one is read.
-pub fn check_sizes(text: &str) -> Result<(), Refusal> {
-    // Of pages as large as can be, no size with a unit has too many; and no share is too large
-    // that is not too large of any program.
-    let (page_bytes, whole_bytes) = (u64::MAX, 1);
-    for part in text.split(',').map(str::trim) {
-        if text.trim() == "all" {
-            return Ok(());
-        }
-        let pages = parse_memory("--at", part, page_bytes, whole_bytes)?;
-        if pages == 0 && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            refuse!("{}", less_than_a_page(part));
-        }
+pub fn check_sizes(option: &str, text: &str) -> Result<(), Refusal> {
+    match text.trim() {
+        "all" => Ok(()),
+        _ => check_memories(option, text.split(',').map(str::trim)),
     }
-    Ok(())
 }
 
 /// Refuses sizes that [`parse_memory`] would refuse of any trace, before one is read.
-pub fn check_memories(option: &str, parts: &[String]) -> Result<(), Refusal> {
+pub fn check_memories<'a>(
+    option: &str,
+    parts: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Refusal> {
+    // Of pages as large as can be, no size with a unit has too many; and no share is too large
+    // that is not too large of any program.
+    let (page_bytes, whole_bytes) = (u64::MAX, 1);
     for part in parts {
-        let pages = parse_memory(option, part, u64::MAX, 1)?;
+        let pages = parse_memory(option, part, page_bytes, whole_bytes)?;
         if pages == 0 && part.bytes().all(|byte| byte.is_ascii_digit()) {
-            refuse!("`{option} {part}`: less than a page; give pages (`4096`) or memory (`16M`)");
+            refuse!("{}", less_than_a_page(option, part));
         }
     }
     Ok(())
 }
 
-fn less_than_a_page(part: &str) -> String {
-    format!("`--at {part}`: less than a page; give pages (`4096`) or memory (`16M`)")
+fn less_than_a_page(option: &str, part: &str) -> String {
+    format!("`{option} {part}`: less than a page; give pages (`4096`) or memory (`16M`)")
 }
 
 /// Sizes of memory in pages, each once, rising; as [`parse_memory`] reads each, if `check` has
@@ -146,8 +149,8 @@ const SAMPLES: u32 = 8;
 /// Fewer pages than this say nothing of the others.
 const SAMPLED_LEAST: u64 = 16;
 
-/// The sampling that `--sample` asks for: a share of them, or at most a number of them.
-pub fn parse_sampling(text: &str) -> Result<Sampling, Refusal> {
+/// The sampling of pages that is asked for: a share of them, or at most a number of them.
+pub fn parse_sampling(option: &str, text: &str) -> Result<Sampling, Refusal> {
     let share = match text.strip_suffix('%') {
         Some(percent) => percent
             .trim()
@@ -156,10 +159,10 @@ pub fn parse_sampling(text: &str) -> Result<Sampling, Refusal> {
             .map(|number: f64| number / 100.0),
         None if text.contains('.') => text.parse().ok(),
         None => {
-            let pages = parse_amount("--sample", text)?;
+            let pages = parse_amount(option, text)?;
             if pages < SAMPLED_LEAST {
                 refuse!(
-                    "`--sample {text}`: that many pages say little; give {SAMPLED_LEAST} or more, \
+                    "`{option} {text}`: that many pages say little; give {SAMPLED_LEAST} or more, \
                      or a share like `0.01` or `1%`"
                 );
             }
@@ -169,7 +172,7 @@ pub fn parse_sampling(text: &str) -> Result<Sampling, Refusal> {
     };
     match share {
         Some(rate) if rate > 0.0 && rate <= 1.0 => Ok(sampling(Share::Rate(rate))),
-        _ => refuse!("`--sample {text}`: not a share; give one above 0 and at most 1, or 100%"),
+        _ => refuse!("`{option} {text}`: not a share; give one above 0 and at most 1, or 100%"),
     }
 }
 
@@ -201,7 +204,8 @@ mod tests {
 
     #[test]
     fn found_h4_sizes_are_pages_or_have_a_unit_or_are_shares() {
-        let sizes = |text| parse_sizes(text, 4096, 200).map_err(|refusal| refusal.to_string());
+        let sizes =
+            |text| parse_sizes("--at", text, 4096, 200).map_err(|refusal| refusal.to_string());
         assert_eq!(sizes("1,64, 16M"), Ok(Sizes::At(vec![1, 64, 4096])));
         assert_eq!(sizes("all"), Ok(Sizes::All));
         assert_eq!(sizes("25%,0.5%"), Ok(Sizes::At(vec![50, 1])));
@@ -212,7 +216,8 @@ mod tests {
 
     #[test]
     fn rooms_are_objects_or_sizes_as_the_trace_has_them() {
-        let rooms = |text, unit| parse_rooms(text, unit, 1000).map_err(|told| told.to_string());
+        let rooms =
+            |text, unit| parse_rooms("--at", text, unit, 1000).map_err(|told| told.to_string());
         let objects = rooms("1, 64,25%", RoomUnit::Objects);
         assert_eq!(objects, Ok(Sizes::At(vec![1, 64, 250])));
         let bytes = rooms("4K,0.5%", RoomUnit::Bytes);
@@ -233,17 +238,17 @@ mod tests {
     #[test]
     fn found_n7_sizes_are_checked_before_there_is_a_trace() {
         for text in ["", "0", "1,,2", "-1", "x", "64X", "50%,64X", "2147483648"] {
-            let told = check_sizes(text).unwrap_err().to_string();
+            let told = check_sizes("--at", text).unwrap_err().to_string();
             assert!(told.contains("`--at"), "{text}: {told}");
         }
         for text in ["all", "1,64, 16M", "2K", "25%,0.001%", "1T", "2147483647"] {
-            assert_eq!(check_sizes(text), Ok(()), "{text}");
+            assert_eq!(check_sizes("--at", text), Ok(()), "{text}");
         }
     }
 
     #[test]
     fn samples_are_shares_or_numbers_of_pages() {
-        let share = |text| parse_sampling(text).map(|sampling| sampling.share);
+        let share = |text| parse_sampling("--sample", text).map(|sampling| sampling.share);
         assert_eq!(share("0.01"), Ok(Share::Rate(0.01)));
         assert_eq!(share("1%"), Ok(Share::Rate(0.01)));
         assert_eq!(share("100%"), Ok(Share::Rate(1.0)));

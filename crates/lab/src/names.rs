@@ -52,8 +52,7 @@ pub fn find_live_policy(name: &str) -> Result<&'static Description, Refusal> {
         Sees::Faults | Sees::Bits | Sees::References => "every reference",
     };
     Err(Refusal::new(format!(
-        "`{name}` must see {shown}, which no running program shows; `tidemark curve --policies \
-         {name}` simulates it"
+        "`{name}` must see {shown}, which no running program shows; `tidemark curve` simulates it"
     )))
 }
 
@@ -65,14 +64,15 @@ pub fn find_system(name: &str) -> Result<&'static System, Refusal> {
     })
 }
 
-/// Refuses a load control that there is not.
-pub fn check_load(name: &str) -> Result<(), Refusal> {
+/// Refuses a load control that there is not. Here and below, `option` is what the name was given
+/// to.
+pub fn check_load(option: &str, name: &str) -> Result<(), Refusal> {
     if load::registry::find(name).is_some() {
         return Ok(());
     }
     let entries = load::registry::entries().iter();
     let all: Vec<&str> = entries.map(|entry| entry.description.name).collect();
-    Err(unknown("--load-control", name, "load control", &all))
+    Err(unknown(option, name, "load control", &all))
 }
 
 /// The rule called `name`, by which memory is divided among processes that really run.
@@ -87,14 +87,18 @@ pub fn find_division(name: &str) -> Result<Rule, Refusal> {
 pub const TASK_BYTES_MIN: u64 = FLOOR_FRAMES * PAGE_BYTES;
 
 /// The division of memory by the rule called `name`, which leaves `least` to each that uses so
-/// much, in pages of that size.
-pub fn parse_division(name: &str, least: &str, page_bytes: u64) -> Result<Divider, Refusal> {
+/// much, in pages of that size. Each is beside the option it was given to.
+pub fn parse_division(
+    (rule_option, name): (&str, &str),
+    (least_option, least): (&str, &str),
+    page_bytes: u64,
+) -> Result<Divider, Refusal> {
     let rule = find_division(name);
-    let rule = rule.map_err(|refusal| Refusal::new(format!("`--division`: {refusal}")))?;
-    let least_bytes = quantity::parse("--per-task-min", least)?;
+    let rule = rule.map_err(|refusal| Refusal::new(format!("`{rule_option}`: {refusal}")))?;
+    let least_bytes = quantity::parse(least_option, least)?;
     if least_bytes < TASK_BYTES_MIN {
         let floor = bytes(TASK_BYTES_MIN);
-        refuse!("`--per-task-min {least}`: too small; the least is {floor}");
+        refuse!("`{least_option} {least}`: too small; the least is {floor}");
     }
     Ok(Divider {
         rule,
@@ -108,14 +112,14 @@ pub fn divisions() -> Vec<&'static str> {
 }
 
 /// The rule by which the next thread is chosen.
-pub fn parse_scheduler(name: &str) -> Result<Scheduler, Refusal> {
+pub fn parse_scheduler(option: &str, name: &str) -> Result<Scheduler, Refusal> {
     let quantum_ns = Scheduler::QUANTUM_NS;
     match name {
         "round-robin" => Ok(Scheduler::RoundRobin { quantum_ns }),
         "fair" => Ok(Scheduler::Fair { quantum_ns }),
         _ => {
             let all = ["round-robin", "fair"];
-            Err(unknown("--scheduler", name, "scheduler", &all))
+            Err(unknown(option, name, "scheduler", &all))
         }
     }
 }
@@ -186,21 +190,20 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
         }
         Unrunnable::Incompressible { page_bytes } => {
             return Refusal::new(format!(
-                "`--compressed`: the traces have pages of {page_bytes} bytes; it takes pages of 4K"
+                "the traces have pages of {page_bytes} bytes; compressed memory takes pages of 4K"
             ));
         }
         Unrunnable::NoMappings { system, trace } => {
             return Refusal::new(format!(
-                "`{system}` treats files' pages apart, and `{trace}` does not say what is mapped; \
-                 `--managed anonymous` takes all of it for programs' own"
+                "`{system}` treats files' pages apart, and `{trace}` does not say what is mapped"
             ));
         }
     };
     let size = |pages: u32| bytes(u64::from(pages) * page_bytes);
     Refusal::new(match error {
         WorldError::NoPrograms => "there is no trace; name one".into(),
-        WorldError::NoProcessors => "`--cpus 0`: needs to be at least 1".into(),
-        WorldError::UnknownPolicy { name } => format!("`--policy {name}`: no such policy"),
+        WorldError::NoProcessors => "there is no processor; needs at least 1".into(),
+        WorldError::UnknownPolicy { name } => format!("`{name}`: no such policy"),
         WorldError::UnknownKnob { name } => {
             format!("`{system}`: its policy has no knob `{name}`")
         }
@@ -215,20 +218,20 @@ pub fn unrunnable(error: &Unrunnable, page_bytes: u64) -> Refusal {
         }
         WorldError::LoadOfPages { name } => format!(
             "`{system}`: load control `{name}` acts on single pages, which processes with a \
-             memory each do not share; name another, or `--managed everything`"
+             memory each do not share; name another"
         ),
         WorldError::MemoryTooSmall {
             memory_pages,
             wired_pages,
             needs_pages,
         } => format!(
-            "`--memory`: {} less {} wired is too little; the least that works is {}",
+            "memory of {} less {} wired is too little; the least that works is {}",
             size(*memory_pages),
             size(*wired_pages),
             size(wired_pages.saturating_add(*needs_pages)),
         ),
         WorldError::PageSizesDiffer { one, other } => format!(
-            "the traces have pages of {} and {}; record them with one `--granularity`",
+            "the traces have pages of {} and {}; record them with pages of one size",
             bytes(*one),
             bytes(*other)
         ),

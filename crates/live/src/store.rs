@@ -438,11 +438,6 @@ impl SwapStore {
         self.unused.len() == self.transfers.len()
     }
 
-    /// Returns true if bytes are carried by io_uring.
-    pub fn is_ring(&self) -> bool {
-        matches!(self.carrier, Carrier::Ring(_))
-    }
-
     /// Lets any thread see whether something has finished; nothing where threads carry bytes.
     pub fn watch(&self) -> Option<Watch> {
         match &self.carrier {

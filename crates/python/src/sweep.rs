@@ -17,7 +17,7 @@ use crate::pool;
 #[pyfunction]
 pub fn check_sweep(policies: Vec<String>, memory: Vec<String>) -> PyResult<()> {
     policies.iter().try_for_each(|name| named(name).map(drop))?;
-    let checked = amounts::check_memories("memory", &memory);
+    let checked = amounts::check_memories("memory", memory.iter().map(String::as_str));
     checked.map_err(|refusal| PyValueError::new_err(refusal.to_string()))
 }
 

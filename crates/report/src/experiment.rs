@@ -11,7 +11,6 @@ use tidemark_results::experiment::{
 };
 use tidemark_results::text;
 
-use crate::numbers;
 use crate::page::payload::pack;
 use crate::page::tables::table;
 use crate::page::{Content, assembled, escaped};
@@ -210,18 +209,7 @@ fn measurements(measurements: &[Measurement]) -> String {
 
 fn amount(measurement: &Measurement, metric: &str) -> String {
     let value = measurement.metrics.get(metric);
-    value.map_or(String::from("–"), |value| in_words(metric, *value))
-}
-
-/// A value of a metric, in its unit.
-fn in_words(metric: &str, value: f64) -> String {
-    let plain = metric.split('.').next().unwrap_or(metric);
-    match plain {
-        _ if plain.ends_with("_s") => numbers::seconds(value),
-        _ if plain.ends_with("bytes_max") => numbers::bytes(value),
-        _ if value >= 1000.0 && value.fract() == 0.0 => text::count(value as u64),
-        _ => numbers::digits(value),
-    }
+    value.map_or(String::from("–"), |value| words::amount(metric, *value))
 }
 
 fn programs(experiment: &ExperimentRecord) -> String {

@@ -170,7 +170,7 @@ fn check_build(library: &Path) -> Result<(), Refusal> {
     }
 }
 
-/// Finds the library that brings the allocator of `--malloc pool`, beside the preload library.
+/// Finds the library of the allocator whose memory is managed, beside the preload library.
 pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
     let place = shim.with_file_name(POOL);
     match place.canonicalize() {
@@ -178,7 +178,7 @@ pub fn find_pool(shim: &Path) -> Result<PathBuf, Refusal> {
         Err(_) => {
             let place = place.display();
             refuse!(
-                "`--malloc pool`: its library is not at `{place}`, beside the preload library; \
+                "the allocator's library is not at `{place}`, beside the preload library; \
                  `make build` builds both"
             )
         }

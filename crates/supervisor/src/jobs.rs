@@ -73,10 +73,7 @@ impl JobServer {
         let pipes = made.iter().map(|path| make_pipe(path));
         match pipes.collect::<rustix::io::Result<Vec<_>>>() {
             Ok(pipes) => Ok(JobServer::of(pipes, jobs)),
-            Err(error) => refuse!(
-                "`--jobserver`: pipes can't be made: {}",
-                plain(&error.into())
-            ),
+            Err(error) => refuse!("pipes for jobs can't be made: {}", plain(&error.into())),
         }
     }
 

@@ -92,7 +92,7 @@ impl Management {
         books.notes.splice(0..0, swap_notes);
         if end.status.core_dumped() && books.total.page_outs > 0 {
             books.notes.push(
-                "the core dump lacks what was out of memory: with `--memory` for all of the \
+                "the core dump lacks what was out of memory: with memory for all of the \
                  program it is whole"
                     .into(),
             );

@@ -23,7 +23,7 @@ use rustix::fs::FileType;
 use rustix::process::{Pid, Signal};
 use tidemark_live::sys::confine::confine;
 use tidemark_live::sys::measure;
-use tidemark_results::{Refusal, refuse};
+use tidemark_results::Refusal;
 use tidemark_trace::Speed;
 
 use crate::folder::PrivateFolder;
@@ -86,15 +86,8 @@ impl fmt::Display for Untimed {
 
 /// Runs the program by itself as it is, whatever it does, with the input that is a file and else
 /// without, and throws its output away. The quickest run counts: it had the machine most to itself.
-pub fn time(program: &Path, words: &[OsString]) -> Result<Speed, Refusal> {
-    match time_runs(program, words, None) {
-        Ok(speed) => Ok(speed),
-        Err(Untimed::Failed(status)) => refuse!(
-            "`--time=always`: `{}` by itself ended with {status}; leave it out",
-            program.display()
-        ),
-        Err(why) => refuse!("`--time=always`: `{}`: {why}", program.display()),
-    }
+pub fn time(program: &Path, words: &[OsString]) -> Result<Speed, Untimed> {
+    time_runs(program, words, None)
 }
 
 /// The same where the program can change nothing outside.

@@ -1,6 +1,7 @@
 //! The swap file: made for one run, without a name, freed with its last user.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt};
@@ -12,8 +13,8 @@ use rustix::io::Errno;
 
 use tidemark_live::shared;
 use tidemark_live::store::file;
+use tidemark_results::Refusal;
 use tidemark_results::text::bytes;
-use tidemark_results::{Refusal, refuse};
 
 /// The least swap file that is worth having.
 const SWAP_BYTES_MIN: u64 = 1 << 20;
@@ -45,13 +46,61 @@ pub struct Swap {
     pub is_preallocated: bool,
 }
 
+/// The reason why there is no swap.
+#[derive(Debug)]
+pub enum NoSwap {
+    /// It can't be at the place that was named.
+    Place {
+        /// The place.
+        path: PathBuf,
+        /// The reason, and a remedy.
+        told: String,
+    },
+    /// None was named, and no usual one will do.
+    NoFolder,
+    /// The size asked for is less than is worth having.
+    TooSmall {
+        /// That size.
+        size_bytes: u64,
+    },
+    /// Files may not be so large.
+    Limited {
+        /// The limit of files.
+        limit_bytes: u64,
+        /// The size of swap.
+        size_bytes: u64,
+    },
+    /// There is no room for the size asked for.
+    NoRoomForSize {
+        /// The folder.
+        folder: PathBuf,
+        /// That size.
+        size_bytes: u64,
+        /// The room there.
+        free_bytes: u64,
+    },
+    /// There is no room for a size that would do.
+    NoRoom {
+        /// The folder.
+        folder: PathBuf,
+        /// The room there.
+        free_bytes: u64,
+        /// The least that would do.
+        needed_bytes: u64,
+        /// The room that is left to others.
+        margin_bytes: u64,
+    },
+    /// The system failed to make it: in one line.
+    Failed(String),
+}
+
 /// Makes a swap file in `path`, or where swap files go, for `memory_bytes` of memory. If `path`
 /// names a file to be made, `*.swap`, its folder is used.
 pub fn create(
     path: Option<&Path>,
     size_bytes: Option<u64>,
     memory_bytes: u64,
-) -> Result<Swap, Refusal> {
+) -> Result<Swap, NoSwap> {
     let folder = match path {
         Some(path) => folder_of(path)?,
         None => default_folder()?,
@@ -59,26 +108,20 @@ pub fn create(
     let shown = folder.display();
     let file_system = match rustix::fs::statvfs(&folder) {
         Ok(file_system) => file_system,
-        Err(error) => refuse!("`--swap {shown}`: {}", plain(error)),
+        Err(error) => return Err(NoSwap::at(&folder, plain(error))),
     };
     let (file, is_direct) = open(&folder)?;
     let size_bytes = plan_size(&folder, &file_system, size_bytes, memory_bytes)?;
     check_limit(size_bytes)?;
+    let failed = |error| {
+        let size = bytes(size_bytes);
+        NoSwap::Failed(format!("swap of {size} in `{shown}`: {}", plain(error)))
+    };
     let is_preallocated = match file::reserve(&file, size_bytes) {
         Ok(is_reserved) => is_reserved,
-        Err(error) => refuse!(
-            "swap of {} in `{shown}`: {}",
-            bytes(size_bytes),
-            plain(error)
-        ),
+        Err(error) => return Err(failed(error)),
     };
-    if let Err(error) = rustix::fs::ftruncate(&file, size_bytes + TAIL_BYTES) {
-        refuse!(
-            "swap of {} in `{shown}`: {}",
-            bytes(size_bytes),
-            plain(error)
-        );
-    }
+    rustix::fs::ftruncate(&file, size_bytes + TAIL_BYTES).map_err(failed)?;
     let mut swap = Swap {
         file,
         size_bytes,
@@ -92,7 +135,7 @@ pub fn create(
 
 /// Stands for a swap file where all pages stay in memory: a file in memory to which nothing is
 /// written. It has room for as many pages as `memory_bytes` of memory can come to.
-pub fn without_file(memory_bytes: u64) -> Result<Swap, Refusal> {
+pub fn without_file(memory_bytes: u64) -> Result<Swap, NoSwap> {
     let size_bytes = wanted_size(memory_bytes);
     check_limit(size_bytes)?;
     let file = rustix::fs::memfd_create("tidemark-no-swap", MemfdFlags::CLOEXEC)
@@ -105,7 +148,10 @@ pub fn without_file(memory_bytes: u64) -> Result<Swap, Refusal> {
             is_direct: true,
             is_preallocated: true,
         }),
-        Err(error) => refuse!("memory for no swap file can't be had: {}", plain(error)),
+        Err(error) => {
+            let told = format!("memory for no swap file can't be had: {}", plain(error));
+            Err(NoSwap::Failed(told))
+        }
     }
 }
 
@@ -116,7 +162,7 @@ pub fn on_server(
     size_bytes: Option<u64>,
     memory_bytes: u64,
     lend: impl FnOnce((u64, u64)) -> Result<OwnedFd, Refusal>,
-) -> Result<Swap, Refusal> {
+) -> Result<Swap, NoSwap> {
     let size_bytes = size_bytes.unwrap_or_else(|| wanted_size(memory_bytes));
     check_least(size_bytes)?;
     // A slot's number is 32 bits wide.
@@ -124,7 +170,8 @@ pub fn on_server(
     let size_bytes = size_bytes.min(most).next_multiple_of(PAGE_BYTES);
     check_limit(size_bytes)?;
     Ok(Swap {
-        file: lend((size_bytes, size_bytes + TAIL_BYTES))?,
+        file: lend((size_bytes, size_bytes + TAIL_BYTES))
+            .map_err(|refusal| NoSwap::Failed(refusal.to_string()))?,
         size_bytes,
         folder: PathBuf::new(),
         is_direct: true,
@@ -132,29 +179,25 @@ pub fn on_server(
     })
 }
 
-fn check_least(size_bytes: u64) -> Result<(), Refusal> {
-    if size_bytes < SWAP_BYTES_MIN {
-        refuse!(
-            "`--swap-size` is {}; needs at least {}",
-            bytes(size_bytes),
-            bytes(SWAP_BYTES_MIN)
-        );
+fn check_least(size_bytes: u64) -> Result<(), NoSwap> {
+    match size_bytes {
+        SWAP_BYTES_MIN.. => Ok(()),
+        _ => Err(NoSwap::TooSmall { size_bytes }),
     }
-    Ok(())
 }
 
 /// Refuses a limit of the size of files that swap of `bytes` exceeds, or the table that
 /// engines share: the kernel would end this process with a signal, or a program.
-fn check_limit(size_bytes: u64) -> Result<(), Refusal> {
+fn check_limit(size_bytes: u64) -> Result<(), NoSwap> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
     let table = shared::bytes_for((size_bytes / PAGE_BYTES) as usize) as u64;
     match limit {
-        Some(limit) if limit < table.max(size_bytes + TAIL_BYTES) => refuse!(
-            "a file may have {} at most (`ulimit -f`), and swap of {} takes more; raise that, or \
-             give a smaller `--swap-size`",
-            bytes(limit),
-            bytes(size_bytes)
-        ),
+        Some(limit_bytes) if limit_bytes < table.max(size_bytes + TAIL_BYTES) => {
+            Err(NoSwap::Limited {
+                limit_bytes,
+                size_bytes,
+            })
+        }
         _ => Ok(()),
     }
 }
@@ -175,7 +218,7 @@ pub fn wait_for_transfers(file: &OwnedFd) {
 
 /// The folder swap files go to if none is named: the first of `$TIDEMARK_SWAP_DIR`, `/var/tmp` and
 /// the working directory that is on a disk and may be written to.
-pub fn default_folder() -> Result<PathBuf, Refusal> {
+fn default_folder() -> Result<PathBuf, NoSwap> {
     if let Some(folder) = std::env::var_os("TIDEMARK_SWAP_DIR") {
         return folder_of(Path::new(&folder));
     }
@@ -186,10 +229,70 @@ pub fn default_folder() -> Result<PathBuf, Refusal> {
             return Ok(folder.into());
         }
     }
-    refuse!(
-        "no folder for the swap file: `/var/tmp` and `.` are not on a disk or not writable; \
-         name one with `--swap`"
-    )
+    Err(NoSwap::NoFolder)
+}
+
+impl NoSwap {
+    fn at(path: &Path, told: String) -> NoSwap {
+        NoSwap::Place {
+            path: path.into(),
+            told,
+        }
+    }
+}
+
+impl fmt::Display for NoSwap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoSwap::Place { path, told } => write!(formatter, "`{}`: {told}", path.display()),
+            NoSwap::NoFolder => formatter.write_str(
+                "no folder for the swap file: `/var/tmp` and `.` are not on a disk or not \
+                 writable; name one",
+            ),
+            NoSwap::TooSmall { size_bytes } => write!(
+                formatter,
+                "swap of {} is too little; needs at least {}",
+                bytes(*size_bytes),
+                bytes(SWAP_BYTES_MIN)
+            ),
+            NoSwap::Limited {
+                limit_bytes,
+                size_bytes,
+            } => write!(
+                formatter,
+                "a file may have {} at most (`ulimit -f`), and swap of {} takes more; raise that, \
+                 or give swap a smaller size",
+                bytes(*limit_bytes),
+                bytes(*size_bytes)
+            ),
+            NoSwap::NoRoomForSize {
+                folder,
+                size_bytes,
+                free_bytes,
+            } => write!(
+                formatter,
+                "no room for {} of swap in `{}`: {} free; name another folder or a smaller size",
+                bytes(*size_bytes),
+                folder.display(),
+                bytes(*free_bytes)
+            ),
+            NoSwap::NoRoom {
+                folder,
+                free_bytes,
+                needed_bytes,
+                margin_bytes,
+            } => write!(
+                formatter,
+                "no room for swap in `{}`: {} free, {} needed beside {} of margin; name another \
+                 folder",
+                folder.display(),
+                bytes(*free_bytes),
+                bytes(*needed_bytes),
+                bytes(*margin_bytes)
+            ),
+            NoSwap::Failed(told) => formatter.write_str(told),
+        }
+    }
 }
 
 impl Swap {
@@ -212,12 +315,12 @@ impl Swap {
 
     /// Reads a page the way the engine will. Some file systems take `O_DIRECT` and refuse the
     /// transfer; those are used through the page cache.
-    fn try_transfer(&mut self) -> Result<(), Refusal> {
+    fn try_transfer(&mut self) -> Result<(), NoSwap> {
         #[repr(align(4096))]
         struct Page([u8; PAGE_BYTES as usize]);
         let mut page = Box::new(Page([0; PAGE_BYTES as usize]));
         let file = File::from(self.file.as_fd().try_clone_to_owned().map_err(|error| {
-            Refusal::new(format!("swap in `{}`: {error}", self.folder.display()))
+            NoSwap::Failed(format!("swap in `{}`: {error}", self.folder.display()))
         })?);
         if file.read_exact_at(&mut page.0, 0).is_ok() {
             return Ok(());
@@ -229,40 +332,40 @@ impl Swap {
                 return self.try_transfer();
             }
         }
-        refuse!(
-            "swap in `{}`: the file can't be read back",
-            self.folder.display()
-        )
+        let shown = self.folder.display();
+        let told = format!("swap in `{shown}`: the file can't be read back");
+        Err(NoSwap::Failed(told))
     }
 }
 
 /// The folder `path` stands for: itself, or that of the file to be made.
-fn folder_of(path: &Path) -> Result<PathBuf, Refusal> {
-    let shown = path.display();
+fn folder_of(path: &Path) -> Result<PathBuf, NoSwap> {
+    let refused = |told: &str| Err(NoSwap::at(path, told.to_owned()));
     let folder = match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => path.to_path_buf(),
         Ok(found) if found.file_type().is_block_device() => {
-            refuse!("`--swap {shown}`: is a block device; name a folder on a file system")
+            return refused("is a block device; name a folder on a file system");
         }
-        Ok(_) => refuse!(
-            "`--swap {shown}`: is there already; name a folder, or a new file that ends in `.swap`"
-        ),
+        Ok(_) => {
+            let told = "is there already; name a folder, or a new file that ends in `.swap`";
+            return refused(told);
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => match path.parent() {
             // Any other name may be that of a folder, mistyped.
-            _ if path.extension() != Some(OsStr::new(EXTENSION)) => refuse!(
-                "`--swap {shown}`: no such folder; make it, or name another, or a new file that \
-                 ends in `.swap`"
-            ),
+            _ if path.extension() != Some(OsStr::new(EXTENSION)) => {
+                return refused(
+                    "no such folder; make it, or name another, or a new file that ends in `.swap`",
+                );
+            }
             Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
             Some(parent) if parent.is_dir() => parent.to_path_buf(),
-            Some(_) | None => refuse!("`--swap {shown}`: no such folder; make it or name another"),
+            Some(_) | None => return refused("no such folder; make it or name another"),
         },
-        Err(error) => refuse!("`--swap {shown}`: {}", crate::program::plain(&error)),
+        Err(error) => return refused(&crate::program::plain(&error)),
     };
     if is_in_memory(&folder) {
-        refuse!(
-            "`--swap {shown}`: is kept in memory (tmpfs), which swap is to save; \
-             name a folder on a disk"
+        return refused(
+            "is kept in memory (tmpfs), which swap is to save; name a folder on a disk",
         );
     }
     Ok(folder)
@@ -285,18 +388,16 @@ fn plan_size(
     file_system: &StatVfs,
     asked_bytes: Option<u64>,
     memory_bytes: u64,
-) -> Result<u64, Refusal> {
-    let shown = folder.display();
+) -> Result<u64, NoSwap> {
     let free_bytes = file_system.f_bavail.saturating_mul(file_system.f_frsize);
     if let Some(asked) = asked_bytes {
         check_least(asked)?;
         if asked > free_bytes {
-            refuse!(
-                "no room for {} of swap in `{shown}`: {} free; \
-                 name another folder with `--swap` or a smaller `--swap-size`",
-                bytes(asked),
-                bytes(free_bytes)
-            );
+            return Err(NoSwap::NoRoomForSize {
+                folder: folder.into(),
+                size_bytes: asked,
+                free_bytes,
+            });
         }
         return Ok(asked.next_multiple_of(PAGE_BYTES));
     }
@@ -305,27 +406,25 @@ fn plan_size(
     let wanted = wanted_size(memory_bytes).min(room_bytes);
     let least = memory_bytes.clamp(SWAP_BYTES_MIN, 256 << 20);
     if wanted < least {
-        refuse!(
-            "no room for swap in `{shown}`: {} free, {} needed beside {} of margin; \
-             name another folder with `--swap`",
-            bytes(free_bytes),
-            bytes(least),
-            bytes(margin)
-        );
+        return Err(NoSwap::NoRoom {
+            folder: folder.into(),
+            free_bytes,
+            needed_bytes: least,
+            margin_bytes: margin,
+        });
     }
     // A slot's number is 32 bits wide.
     Ok((wanted - wanted % PAGE_BYTES).min(u64::from(u32::MAX) * PAGE_BYTES))
 }
 
 /// Opens a new file without a name, bypassing the page cache if the file system can.
-fn open(folder: &Path) -> Result<(OwnedFd, bool), Refusal> {
+fn open(folder: &Path) -> Result<(OwnedFd, bool), NoSwap> {
     match file::open(folder) {
         Ok(opened) => Ok(opened),
-        Err(error) => refuse!(
-            "`--swap {}`: {}; name a folder you may write to",
-            folder.display(),
-            plain(error)
-        ),
+        Err(error) => {
+            let told = format!("{}; name a folder you may write to", plain(error));
+            Err(NoSwap::at(folder, told))
+        }
     }
 }
 

@@ -54,8 +54,8 @@ impl Timeline {
         let file = File::from(file);
         match file.metadata() {
             Ok(found) if found.is_file() => {}
-            Ok(_) => refuse!("`--timeline`: not a plain file; name a file on a disk"),
-            Err(error) => refuse!("`--timeline`: {}", plain(&error)),
+            Ok(_) => refuse!("the timeline is to be no plain file; name a file on a disk"),
+            Err(error) => refuse!("the timeline: {}", plain(&error)),
         }
         let mut timeline = Timeline {
             file,

@@ -1,7 +1,8 @@
 //! The errors in the bytes of a trace: what, where, and what to do.
 //!
-//! The command puts the file's name in front; everything else of the line is made here, so that
-//! every user of the crate says the same.
+//! Each caller puts the file's name in front, and may add its own way to do what is advised, by
+//! the kind of error; everything else of the line is made here, so that every user of the crate
+//! says the same.
 
 use std::fmt;
 use std::io;
@@ -41,6 +42,8 @@ pub enum ErrorKind {
     TooNew {
         /// The version of the file.
         version: u32,
+        /// The newest that this program reads.
+        newest: u32,
     },
     /// It is cut off before its first block.
     CutInHeader,
@@ -63,6 +66,8 @@ pub enum ErrorKind {
         expected: &'static str,
         /// The beginning of what there was.
         found: String,
+        /// Another way to read the file, by which it would do.
+        otherwise: Option<Otherwise>,
     },
     /// A record of another format is cut off.
     CutInRecord {
@@ -105,22 +110,41 @@ pub enum ErrorKind {
         /// The column.
         name: String,
     },
-    /// An option of the command would have no effect.
-    Useless {
-        /// The option.
-        option: &'static str,
-        /// The reason.
-        reason: &'static str,
-    },
+    /// A part of the form by which columns are to be read would have no effect.
+    Useless(Useless),
     /// It is another kind of file than it was taken for.
     Other {
         /// The name of what it is.
         name: &'static str,
         /// The way to a trace.
         remedy: &'static str,
+        /// The formats as which that is imported; none where it is not.
+        formats: &'static [&'static str],
     },
     /// The library that writes Parquet failed.
     Parquet(String),
+}
+
+/// Another way to read a file that its lines would follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// With times left out.
+    WithoutTimes,
+    /// With times in seconds.
+    InSeconds,
+    /// With any text as a key.
+    ByKey,
+    /// With larger pages.
+    InLargerPages,
+}
+
+/// A part of a form of columns that has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Useless {
+    /// The unit of times: there is no column of them.
+    TimeUnit,
+    /// Hexadecimal numbers: there are keys alone.
+    Hexadecimal,
 }
 
 /// The format that a file that is no trace of ours seems to be.
@@ -172,8 +196,13 @@ pub enum HeaderFlaw {
     PageBytes(u64),
     /// The quantum or window is 0.
     NoLength,
-    /// It is longer than a reader takes, in bytes.
-    TooLong(usize),
+    /// It is longer than a reader takes.
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The longest that a reader takes.
+        bytes_max: usize,
+    },
 }
 
 impl Error {
@@ -190,9 +219,25 @@ impl Error {
         }
     }
 
+    /// The number `value` of `what`, too large for its format, at a record counted from 0.
+    pub(crate) fn too_large(record: u64, what: &'static str, value: u64, max: u64) -> Error {
+        let place = Place::Record(record + 1);
+        Error::at(place, ErrorKind::TooLarge { what, value, max })
+    }
+
     /// A corrupt `part` at a byte.
     pub(crate) fn corrupt(byte: u64, part: Part) -> Error {
         Error::at(Place::Byte(byte), ErrorKind::Corrupt(part))
+    }
+}
+
+impl Useless {
+    /// The reason why it has no effect.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Useless::TimeUnit => "there is no column of times",
+            Useless::Hexadecimal => "keys are text",
+        }
     }
 }
 
@@ -232,12 +277,11 @@ impl fmt::Display for Error {
 
 impl fmt::Display for ErrorKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let newest = crate::container::VERSION;
         match self {
             ErrorKind::System(error) => error.fmt(formatter),
             ErrorKind::Empty => formatter.write_str("empty; record or import a trace first"),
             ErrorKind::Foreign(foreign) => foreign.fmt(formatter),
-            ErrorKind::TooNew { version } => write!(
+            ErrorKind::TooNew { version, newest } => write!(
                 formatter,
                 "a trace of version {version}; this program reads up to {newest}: use a newer one"
             ),
@@ -246,15 +290,15 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Cut { records } => write!(
                 formatter,
                 "truncated in the middle of a part, {records} records before it are intact; \
-                 copy it again, or read those with `--partial`"
+                 copy it again"
             ),
-            ErrorKind::NoReferences => {
-                formatter.write_str("no reference in it; is it of the kind that `--from` says?")
-            }
+            ErrorKind::NoReferences => formatter.write_str("no reference in it"),
             ErrorKind::Corrupt(part) => part.fmt(formatter),
             ErrorKind::Flawed(flaw) => write!(formatter, "a block can't be written: {flaw}"),
             ErrorKind::BadHeader(flaw) => flaw.fmt(formatter),
-            ErrorKind::Malformed { expected, found } => {
+            ErrorKind::Malformed {
+                expected, found, ..
+            } => {
                 write!(formatter, "`{found}`; needs {expected}")
             }
             ErrorKind::CutInRecord { bytes, whole_bytes } => write!(
@@ -270,33 +314,48 @@ impl fmt::Display for ErrorKind {
             ),
             ErrorKind::UnknownColumns { names } => write!(
                 formatter,
-                "no column is known to hold pages among: {names}; name one with \
-                 `--columns page=NAME`, or `address=NAME`"
+                "no column is known to hold pages among: {names}; name one"
             ),
-            ErrorKind::AmbiguousColumns { names } => write!(
-                formatter,
-                "several columns could hold pages: {names}; name one with `--columns page=NAME`, \
-                 or `address=NAME`"
-            ),
-            ErrorKind::NamelessColumns { columns } => write!(
-                formatter,
-                "{columns} columns without names; say which holds pages, from 1, with \
-                 `--columns page=N`, or `address=N`"
-            ),
-            ErrorKind::NoUnit { name } => write!(
-                formatter,
-                "column `{name}` has times of no unit; name it with `--time-unit s`, `ms`, `us`, \
-                 `100ns`, `ns` or `instructions`, or leave the times out with `--time-unit none`"
-            ),
-            ErrorKind::Useless { option, reason } => {
+            ErrorKind::AmbiguousColumns { names } => {
                 write!(
                     formatter,
-                    "`{option}` would have no effect: {reason}; leave it out"
+                    "several columns could hold pages: {names}; name one"
                 )
             }
-            ErrorKind::Other { name, remedy } => write!(formatter, "is {name}; {remedy}"),
+            ErrorKind::NamelessColumns { columns } => write!(
+                formatter,
+                "{columns} columns without names; say which holds pages, from 1"
+            ),
+            ErrorKind::NoUnit { name } => {
+                write!(formatter, "column `{name}` has times of no unit; name it")
+            }
+            ErrorKind::Useless(part) => part.fmt(formatter),
+            ErrorKind::Other {
+                name,
+                remedy,
+                formats,
+            } => {
+                let formats: Vec<String> = formats.iter().map(|it| format!("`{it}`")).collect();
+                let as_one = if formats.is_empty() { "" } else { " as " };
+                let formats = formats.join(" or ");
+                write!(formatter, "is {name}; {remedy}{as_one}{formats}")
+            }
             ErrorKind::Parquet(text) => write!(formatter, "can't write Parquet: {text}"),
         }
+    }
+}
+
+impl fmt::Display for Useless {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = match self {
+            Useless::TimeUnit => "the unit of times",
+            Useless::Hexadecimal => "hexadecimal numbers",
+        };
+        let reason = self.reason();
+        write!(
+            formatter,
+            "{part} would have no effect: {reason}; leave it out"
+        )
     }
 }
 
@@ -347,10 +406,9 @@ impl fmt::Display for HeaderFlaw {
                 write!(formatter, "a page has {bytes} bytes; needs a power of two")
             }
             HeaderFlaw::NoLength => formatter.write_str("the quantum is 0; needs at least 1"),
-            HeaderFlaw::TooLong(bytes) => write!(
+            HeaderFlaw::TooLong { bytes, bytes_max } => write!(
                 formatter,
-                "the header has {bytes} bytes; the most is {}: shorten the command",
-                crate::container::HEADER_BYTES_MAX
+                "the header has {bytes} bytes; the most is {bytes_max}: shorten the command"
             ),
         }
     }

@@ -4,20 +4,20 @@
 //! hold is left out; [`Form::left_out`] says what. Formats that know pages by one number and no
 //! processes get their numbers from [`Names`].
 
+mod chosen;
 pub mod columns;
 mod names;
-pub mod oracle;
+mod oracle;
 mod parquet_columns;
-pub mod text;
+mod text;
 
 pub use names::{Names, Numbering};
-pub use parquet_columns::export as export_parquet;
 
 use std::io::{Read, Write};
 
 use crate::container::Reader;
-use crate::error::{Error, ErrorKind, Place};
-use crate::model::{Block, TimeUnit};
+use crate::error::Error;
+use chosen::Chosen;
 
 /// A format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,48 +61,15 @@ pub fn export<R: Read, W: Write + Send>(
     names: &mut Names,
     out: W,
 ) -> Result<(), Error> {
-    let mut blocks = Chosen { reader, process };
+    let mut blocks = Chosen::new(reader, process);
     match form {
         Form::Lackey => text::export_lackey(&mut blocks, names, out),
         Form::Pages => text::export_pages(&mut blocks, names, out),
         Form::Csv => columns::export(&mut blocks, out),
         Form::Words => text::export_words(&mut blocks, names, out),
         Form::OracleGeneral => oracle::export(&mut blocks, names, out),
-        Form::Parquet => export_parquet(&mut blocks, out),
+        Form::Parquet => parquet_columns::export(&mut blocks, out),
     }
-}
-
-/// The blocks of a trace, of all processes or of one.
-pub struct Chosen<'a, R: Read> {
-    reader: &'a mut Reader<R>,
-    process: Option<u32>,
-}
-
-impl<R: Read> Chosen<'_, R> {
-    /// Reads the next block; `false` behind the last.
-    fn next(&mut self, block: &mut Block) -> Result<bool, Error> {
-        while self.reader.next_block(block)? {
-            if self.process.is_none_or(|process| process == block.process) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// The size of a page in bytes.
-    fn time(&self) -> TimeUnit {
-        self.reader.header().time
-    }
-
-    fn page_bytes(&self) -> u64 {
-        self.reader.header().page_bytes
-    }
-}
-
-/// A number that does not fit its format, at a record counted from 0.
-fn too_large(record: u64, what: &'static str, value: u64, max: u64) -> Error {
-    let place = Place::Record(record + 1);
-    Error::at(place, ErrorKind::TooLarge { what, value, max })
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ mod unpack;
 pub mod vscsi;
 pub mod words;
 
-use crate::error::{Error, ErrorKind, Place};
+use crate::error::{Error, ErrorKind, Otherwise, Place};
 use crate::model::{Granularity, Header, TimeUnit};
 
 pub use unpack::open;
@@ -58,12 +58,27 @@ fn is_remark(line: &[u8]) -> bool {
 
 /// The error in a line or record of another format.
 fn malformed(place: Place, expected: &'static str, found: &[u8]) -> Error {
+    malformed_but(place, expected, found, None)
+}
+
+/// The same, where another way to read the file would do.
+fn malformed_but(
+    place: Place,
+    expected: &'static str,
+    found: &[u8],
+    otherwise: Option<Otherwise>,
+) -> Error {
     let found = &found[..found.len().min(FOUND_BYTES_MAX)];
     let found: String = String::from_utf8_lossy(found)
         .chars()
         .map(|c| if c.is_control() { '·' } else { c })
         .collect();
-    Error::at(place, ErrorKind::Malformed { expected, found })
+    let kind = ErrorKind::Malformed {
+        expected,
+        found,
+        otherwise,
+    };
+    Error::at(place, kind)
 }
 
 /// Reads a number: decimal, or hexadecimal with `0x` in front or if `is_hexadecimal`.

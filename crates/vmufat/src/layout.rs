@@ -150,11 +150,6 @@ impl Layout {
         self.user_blocks
     }
 
-    /// The hidden blocks that the root block names, behind those for files.
-    pub fn hidden_blocks(&self) -> u16 {
-        self.hidden_blocks
-    }
-
     /// The most files there can be.
     pub fn records(&self) -> usize {
         usize::from(self.directory_blocks) * RECORDS_PER_BLOCK
@@ -320,7 +315,7 @@ mod tests {
             (layout.directory_first(), layout.directory_last()),
             (241, 253)
         );
-        assert_eq!((layout.user_blocks(), layout.hidden_blocks()), (200, 31));
+        assert_eq!((layout.user_blocks(), layout.hidden_blocks), (200, 31));
         assert_eq!(layout.records(), 208);
         assert_eq!(layout.without_hidden().user_blocks(), 241);
     }

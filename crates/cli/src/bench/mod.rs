@@ -7,6 +7,7 @@ mod page_in;
 mod subject;
 mod suite;
 mod thrash;
+mod unfit;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,6 +31,7 @@ use crate::output;
 use crate::output::say;
 
 use self::subject::Subject;
+use self::unfit::unfit;
 
 /// Measures workloads in limited memory, against the kernel's own swap
 ///
@@ -171,7 +173,7 @@ fn run_one(
     interrupt: &Interrupt,
 ) -> Result<Exit, Refusal> {
     let plan = plan_of(arguments, workload, folder)?;
-    plan.check()?;
+    plan.check().map_err(unfit)?;
     let record = measure(&plan, interrupt.flag())?;
     output::print(&if arguments.json {
         json(&record)

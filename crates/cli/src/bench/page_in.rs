@@ -8,6 +8,7 @@ use tidemark_hostbench::plan::ROUNDS_DEFAULT;
 use tidemark_results::quantity;
 use tidemark_supervisor::interrupt::Interrupt;
 
+use super::unfit::unfit;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output;
 
@@ -70,6 +71,6 @@ fn plan_of(asked: &Asked<'_>, folder: PathBuf) -> Result<PageInPlan, Refusal> {
         limit: Duration::from_secs(asked.limit),
         folder,
     };
-    plan.check()?;
+    plan.check().map_err(unfit)?;
     Ok(plan)
 }

@@ -14,6 +14,7 @@ use tidemark_results::thrashing::{SCHEMA, ThrashPoint, Thrashing};
 use tidemark_supervisor::interrupt::Interrupt;
 use tidemark_supervisor::load_controls;
 
+use super::unfit::unfit;
 use super::{Arguments, json, plan_of};
 use crate::exit::{Exit, Refusal, refuse};
 use crate::output::say;
@@ -125,7 +126,7 @@ fn plans(arguments: &Arguments, folder: PathBuf) -> Result<Vec<Plan>, Refusal> {
             ..usual.clone()
         };
         plan.check()
-            .map_err(|told| Refusal::new(format!("`--loads {load}`: {told}")))?;
+            .map_err(|told| Refusal::new(format!("`--loads {load}`: {}", unfit(told))))?;
         plans.push(plan);
     }
     Ok(plans)

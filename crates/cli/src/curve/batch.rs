@@ -28,7 +28,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let study = source.read(opened, parts, remedy, &mut progress)?;
     let wanted = study.visits().map_err(refusal)?;
     let sizes = match &arguments.at {
-        Some(text) => parse_rooms(text, study.room_unit(), wanted.whole())?,
+        Some(text) => parse_rooms("--at", text, study.room_unit(), wanted.whole())?,
         None => Sizes::Spread,
     };
     let record = study.batch(&wanted, &policies, &sizes, &mut |what, part| {

@@ -115,8 +115,8 @@ pub(super) fn sizes(at: Option<&str>, first: &TraceFacts) -> Result<Vec<u64>, Re
     let Some(text) = at else {
         return Ok(usual_sizes(first.footprint()));
     };
-    check_sizes(text)?;
-    match parse_sizes(text, first.page_bytes, first.footprint())? {
+    check_sizes("--at", text)?;
+    match parse_sizes("--at", text, first.page_bytes, first.footprint())? {
         Sizes::At(mut sizes) => {
             sizes.sort_unstable();
             sizes.dedup();

@@ -23,7 +23,7 @@ struct Side {
 /// The portraits of two traces: of one memory size each way, and with the same windows.
 pub(super) fn portraits(arguments: &Arguments) -> Result<[Portrait; 2], Refusal> {
     let at = arguments.at.as_deref();
-    at.map_or(Ok(()), check_sizes)?;
+    at.map_or(Ok(()), |text| check_sizes("--at", text))?;
     let windows = arguments.windows.as_deref();
     let windows = windows.map(|text| parse_amounts("--windows", text));
     let mut windows = windows.transpose()?.unwrap_or_default();

@@ -9,7 +9,7 @@ use tidemark_trace::import::{
     self, champsim, csv, damon, drmemtrace, foreign, lackey, lcs, lis, oracle, pages, perf,
     pinatrace, vscsi, words,
 };
-use tidemark_trace::{Appender, Error, ErrorKind, Header, Repeats, Writer};
+use tidemark_trace::{Appender, Error, Header, Repeats, Writer};
 
 use crate::exit::{Refusal, refuse};
 
@@ -416,7 +416,7 @@ fn read_timed<W: Write>(
         }
         _ => {
             let table = csv::Table::open(source, form)?;
-            check_table(&table, form)?;
+            table.check_form()?;
             let mut out = begin(table.header())?;
             let (used, unused) = (table.used(), table.unused());
             table.import(&mut out)?;
@@ -429,22 +429,6 @@ fn read_timed<W: Write>(
         notes,
     };
     Ok((out, parts))
-}
-
-/// Refuses options that have no effect on the columns that were found.
-fn check_table<R: Read>(table: &csv::Table<'_, R>, form: &csv::Form) -> Result<(), Error> {
-    let has_unit = matches!(form.time, csv::Clock::In(_));
-    let useless = if has_unit && !table.has_time() {
-        Some(("--time-unit", "there is no column of times"))
-    } else if form.is_hexadecimal && !table.has_numbers() {
-        Some(("--hexadecimal", "keys are text"))
-    } else {
-        None
-    };
-    match useless {
-        Some((option, reason)) => Err(Error::new(ErrorKind::Useless { option, reason })),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -18,12 +18,12 @@ use tidemark_report::numbers;
 use tidemark_results::quantity;
 use tidemark_results::text;
 use tidemark_supervisor::folder::PrivateFolder;
+use tidemark_supervisor::host;
 use tidemark_supervisor::loading;
 use tidemark_supervisor::program::{self, Obstacle, plain};
 use tidemark_supervisor::recorded::{self, Members, Tally};
 use tidemark_supervisor::recorder::{ask_end, end_of};
 use tidemark_supervisor::room::physical_memory_bytes;
-use tidemark_supervisor::{host, speed};
 use tidemark_trace::{Granularity, Header, Speed, TimeUnit};
 
 use super::plan::find_page_bytes;
@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Refusal> {
     let plan = Plan::new(arguments)?;
     // Times on record are of the processor, and hardly longer than those of the program alone.
     let speed = match arguments.time {
-        Timing::Always => Some(speed::time(&plan.program, &plan.words[1..])?),
+        Timing::Always => Some(super::time_always(&plan.program, &plan.words[1..])?),
         Timing::Auto | Timing::Never => None,
     };
     let spool = super::make_spool()?;

@@ -43,9 +43,9 @@ impl<'a> Plan<'a> {
             find_policy(policy)?;
         }
         if let Some(name) = arguments.load_control.as_deref() {
-            check_load(name)?;
+            check_load("--load-control", name)?;
         }
-        let scheduler = parse_scheduler(&arguments.scheduler)?;
+        let scheduler = parse_scheduler("--scheduler", &arguments.scheduler)?;
         let swap_disk = parse_disk("--disk", &arguments.disk)?;
         let file_disk = arguments.file_disk.as_deref();
         let file_disk = file_disk.map(|text| parse_disk("--file-disk", text));
@@ -69,7 +69,7 @@ impl<'a> Plan<'a> {
         // Whatever the programs use, these must be sizes.
         let sizes = plan.parse_memory(1 << 20, 4096)?;
         plan.parse_wired(1 << 20, 4096)?;
-        let divider = arguments.divider(4096)?;
+        let divider = arguments.division.divider(4096)?;
         let is_divided = arguments.in_step || arguments.managed.extent().is_some();
         if divider != Default::default() && !is_divided {
             refuse!(
@@ -111,7 +111,7 @@ impl<'a> Plan<'a> {
                 knobs: vec![],
             }),
             load: arguments.load_control.clone(),
-            divider: arguments.divider(page_bytes)?,
+            divider: arguments.division.divider(page_bytes)?,
             watch: Watch {
                 sample_ns: arguments.html.as_ref().map_or(0, |_| SAMPLE_NS),
                 is_logging: arguments.log_decisions.is_some(),

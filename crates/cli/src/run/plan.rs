@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tidemark_core::id::PAGE_BYTES;
-use tidemark_lab::names::{Divider, find_live_policy, parse_division};
+use tidemark_lab::names::{Divider, find_live_policy};
 use tidemark_live::control;
 use tidemark_live::glob::Glob;
 use tidemark_results::quantity;
@@ -15,7 +15,7 @@ use tidemark_supervisor::host::{self, Lack, Way};
 use tidemark_supervisor::jobs::JOBS_MAX;
 use tidemark_supervisor::management::{MEMORY_BYTES_MIN, Management, STEP_POOL_BYTES};
 use tidemark_supervisor::requests::{Door, Speech};
-use tidemark_supervisor::swap::{self, Swap};
+use tidemark_supervisor::swap::{self, NoSwap, Swap};
 use tidemark_supervisor::{load_controls, program};
 
 use super::{Arguments, Malloc, runtimes};
@@ -225,11 +225,13 @@ fn plan_swap(
             let (file, lent) = mount::lend(address, bytes)?;
             lender = Some(lent);
             Ok(file)
-        })?;
+        })
+        .map_err(no_swap)?;
         return Ok((swap, lender));
     }
     if store.has_file() {
-        let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max)?;
+        let swap = swap::create(arguments.swap.as_deref(), swap_bytes, memory_bytes_max)
+            .map_err(no_swap)?;
         return Ok((swap, None));
     }
     let options = [
@@ -243,7 +245,20 @@ fn plan_swap(
             store.name()
         );
     }
-    Ok((swap::without_file(memory_bytes_max)?, None))
+    let swap = swap::without_file(memory_bytes_max).map_err(no_swap)?;
+    Ok((swap, None))
+}
+
+/// The refusal of swap, by its options.
+fn no_swap(why: NoSwap) -> Refusal {
+    Refusal::new(match &why {
+        NoSwap::Place { path, told } => format!("`--swap {}`: {told}", path.display()),
+        NoSwap::TooSmall { .. } => format!("`--swap-size`: {why}"),
+        NoSwap::Limited { .. } => format!("{why} with `--swap-size`"),
+        NoSwap::NoRoomForSize { .. } => format!("{why} with `--swap` or `--swap-size`"),
+        NoSwap::NoFolder | NoSwap::NoRoom { .. } => format!("{why} with `--swap`"),
+        NoSwap::Failed(told) => told.clone(),
+    })
 }
 
 fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refusal> {
@@ -261,12 +276,9 @@ fn plan_memory_max(arguments: &Arguments, memory_bytes: u64) -> Result<u64, Refu
 }
 
 fn plan_division(arguments: &Arguments, memory_bytes_max: u64) -> Result<Divider, Refusal> {
-    let (name, least) = (
-        &arguments.division.division,
-        &arguments.division.per_task_min,
-    );
-    let divider = parse_division(name, least, PAGE_BYTES)?;
+    let divider = arguments.division.divider(PAGE_BYTES)?;
     if divider.frames_min > memory_bytes_max / PAGE_BYTES {
+        let least = &arguments.division.per_task_min;
         refuse!("`--per-task-min {least}`: more than all processes have together");
     }
     Ok(divider)

@@ -113,7 +113,7 @@ pub fn parse_policies(names: &[String]) -> Result<Vec<Named>, Refusal> {
 /// The sizes of memory, each once, if they can be of any trace.
 pub fn parse_memory(texts: &[String]) -> Result<Vec<String>, Refusal> {
     let texts = each_once(texts);
-    amounts::check_memories("--memory", &texts)?;
+    amounts::check_memories("--memory", texts.iter().map(String::as_str))?;
     Ok(texts)
 }
 

@@ -783,5 +783,8 @@ fn a_timeline_that_is_no_plain_file_is_refused() {
         "true",
     ]);
     let told = refused(&command.output().unwrap());
-    assert!(told.contains("`--timeline`: not a plain file"), "{told}");
+    assert!(
+        told.contains("the timeline is to be no plain file"),
+        "{told}"
+    );
 }

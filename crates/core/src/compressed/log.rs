@@ -571,11 +571,6 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
         self.pages
     }
 
-    /// The number of pages in the log's memory.
-    pub fn pages_in_memory(&self) -> u64 {
-        self.pages_in_memory
-    }
-
     /// Panics if the tables contradict each other.
     pub fn check(&self) {
         let mut live = alloc::vec![0u32; self.segments.len()];

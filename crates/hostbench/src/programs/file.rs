@@ -50,7 +50,7 @@ pub fn plan_of(
     choice: &Choice,
 ) -> Result<Plan, Refusal> {
     let shown = file.display();
-    let wrong = |told: &dyn std::fmt::Display| Refusal::new(format!("`--suite {shown}`: {told}"));
+    let wrong = |told: &dyn std::fmt::Display| Refusal::new(format!("`{shown}`: {told}"));
     let mut suite: File = serde_json::from_str(text).map_err(|error| wrong(&error))?;
     suite.programs.retain(|one| options.is_wanted(&one.name));
     if suite.programs.is_empty() {
@@ -66,12 +66,10 @@ pub fn plan_of(
         true => suite.shares,
         false => choice.shares.clone(),
     };
-    let (names, told) = match choice.contenders.is_empty() {
-        true => (&suite.contenders, format!("`--suite {shown}`")),
-        false => (&choice.contenders, "`--contenders`".to_owned()),
-    };
-    let entrants = entrants_of(names, &choice.run_options)
-        .map_err(|reason| Refusal::new(format!("{told}: {reason}")))?;
+    let entrants = match choice.contenders.is_empty() {
+        true => entrants_of(&suite.contenders, &choice.run_options).map_err(|told| wrong(&told)),
+        false => entrants_of(&choice.contenders, &choice.run_options).map_err(Refusal::new),
+    }?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let folder = Path::new(".").join(folder);
     let plan = Plan {
@@ -200,7 +198,7 @@ mod tests {
         let one = r#""programs": [{"name": "a", "command": ["true"]}]"#;
         let all = |shares| format!(r#"{{"shares": {shares}, "contenders": ["zswap"], {one}}}"#);
         assert!(wrong(&all("[0]"), choice(&[])).contains("share 0"));
-        assert!(wrong(&all("[50]"), choice(&["zswop"])).starts_with("`--contenders`: `zswop`"));
+        assert!(wrong(&all("[50]"), choice(&["zswop"])).starts_with("`zswop`"));
         let twice = wrong(&all("[50]"), choice(&["zswap", "zswap"]));
         assert!(twice.contains("`zswap` is there twice"), "{twice}");
         assert!(wrong(r#"{"shares": [50]}"#, choice(&[])).contains("own.json"));

@@ -117,10 +117,13 @@ pub struct Told {
 pub fn measure(order: &Order) -> Result<Told, String> {
     let options = &order.faults;
     let socket = options.socket.as_deref();
-    let mut run = Run::start(order, socket.ok_or("`faults` needs `--socket`")?)?;
+    let mut run = Run::start(
+        order,
+        socket.ok_or("`faults` needs the run's control socket")?,
+    )?;
     let busy = (run.beside == Beside::Busy).then(|| Busy::start(|| {}));
     run.observer = Observer::of_own_engine()?.beside(busy.as_ref().map(Busy::number));
-    match options.kinds.ok_or("`faults` needs `--faults`")? {
+    match options.kinds.ok_or("`faults` needs the kind of faults")? {
         Faults::Memory => run.memory(),
         Faults::Disk => run.disk(),
         Faults::Soft => run.soft(),
@@ -157,7 +160,7 @@ struct Run {
 
 impl Run {
     fn start(order: &Order, socket: &Path) -> Result<Run, String> {
-        let pages = u32::try_from(order.bytes / PAGE_BYTES).map_err(|_| "`--bytes`: too many")?;
+        let pages = u32::try_from(order.bytes / PAGE_BYTES).map_err(|_| "too many bytes")?;
         Ok(Run {
             socket: socket.to_owned(),
             observer: Observer::of_own_engine()?,
@@ -280,7 +283,7 @@ impl Run {
             Done::between(&between, &self.counts()?),
         );
         if timed.page_in_faults == 0 {
-            return Err("no page came in: `--memory` is too large for `--size`".to_owned());
+            return Err("no page came in: the memory is too large for the size".to_owned());
         }
         self.whole_lap(Touch::ReadAll).follow(memory)?;
         drop(sleeper);

@@ -93,13 +93,6 @@ impl Level {
         self.phases.iter().map(Phase::holding_ticks).sum()
     }
 
-    /// The time between phases, as from and to, in ticks; each with the phase that follows.
-    pub fn transitions(&self) -> impl Iterator<Item = (u64, u64, &Phase)> {
-        self.phases
-            .windows(2)
-            .map(|pair| (pair[0].end, pair[1].start, &pair[1]))
-    }
-
     /// Pages of the locality, averaged over the time spent in phases.
     pub fn pages_mean(&self) -> f64 {
         let weighted = |phase: &Phase| u128::from(phase.pages) * u128::from(phase.holding_ticks());
@@ -274,8 +267,7 @@ mod tests {
             assert!(phase.start - begun < 10);
             assert!(phase.holding_ticks() > 9_980);
         }
-        let (from, to, _) = levels[0].transitions().next().unwrap();
-        assert_eq!((from, to), (10_000, 10_009));
+        assert_eq!((phases[0].end, phases[1].start), (10_000, 10_009));
     }
 
     #[test]
@@ -331,7 +323,7 @@ mod tests {
         assert!(!levels.is_empty());
         for level in &levels {
             assert!(level.covered_ticks() <= string.duration());
-            assert!(level.transitions().all(|(from, to, _)| from <= to));
+            assert!(level.phases.is_sorted_by(|one, next| one.end <= next.start));
             for phase in &level.phases {
                 assert!(phase.holding_ticks() >= options.phase_ticks_min);
                 assert!((level.pages_from..=level.pages_to).contains(&phase.pages));

@@ -2,10 +2,12 @@
 
 use tidemark_results::analysis::batch::{self, BatchCurve, BatchPoint, BatchRecord, RoomUnit};
 
+use super::Study;
+use super::facts::VERSION;
 use super::order::Sizes;
 use super::points::spread;
 use super::policies::Named;
-use super::{Progress, Study, VERSION};
+use super::progress::Progress;
 use crate::analysis::simulate::{Job, collect_page_ids, count_batch_misses};
 use crate::analysis::visits::{NoVisits, Visits, bound_misses};
 

@@ -5,6 +5,8 @@ use std::thread::{self, ScopedJoinHandle};
 use tidemark_results::analysis::curve::{self, Curve, CurveRecord, Knee, Need, Point, Space};
 use tidemark_trace::Granularity;
 
+use super::Study;
+use super::facts::VERSION;
 use super::order::{Assumed, CurveOrder, Sizes};
 use super::passing::Measured;
 use super::points::{
@@ -12,9 +14,9 @@ use super::points::{
     stack_points, window_points,
 };
 use super::policies::Named;
-use super::time::usual_windows;
+use super::progress::Progress;
 use super::verdict::Compared;
-use super::{Progress, Study, VERSION};
+use super::wanted::usual_windows;
 use crate::analysis::depths::Depths;
 use crate::analysis::intervals::Intervals;
 use crate::analysis::lifetime::Lifetime;

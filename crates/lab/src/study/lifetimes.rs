@@ -6,9 +6,10 @@ use tidemark_results::analysis::curve::{Curve, CurveRecord};
 use tidemark_results::analysis::report::SpaceTime;
 use tidemark_results::experiment::Measurement;
 
+use super::Study;
 use super::order::{Assumed, CurveOrder, Sizes};
 use super::policies::Named;
-use super::{Progress, Study};
+use super::progress::Progress;
 
 /// The metrics of a curve, and their meanings.
 pub const CURVE_METRICS: &[(&str, &str)] = &[

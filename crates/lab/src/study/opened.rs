@@ -6,8 +6,9 @@ use std::path::Path;
 use tidemark_results::analysis::TraceFacts;
 use tidemark_trace::{Blocks, Ending, Error, ErrorKind, Place, Speed, TimeUnit};
 
-use super::Wanted;
 use super::extent::Extent;
+use super::facts;
+use super::wanted::{self, Wanted};
 use crate::analysis::optimum;
 
 /// A trace that is open.
@@ -37,7 +38,7 @@ impl Opened {
         let extent = Extent::of(&blocks, None)?;
         let header = blocks.header();
         let speed = header.speed;
-        let mut facts = super::facts(header, header.granularity);
+        let mut facts = facts::facts(header, header.granularity);
         facts.records = extent.references;
         facts.processes = u64::from(blocks.index().processes());
         facts.is_cut = matches!(blocks.ending(), Ending::Cut { .. });
@@ -76,7 +77,7 @@ impl Opened {
     /// is what grows with pages and windows, and is small.
     pub fn bytes_held(&self, wanted: &Wanted) -> u64 {
         let header = self.blocks.header();
-        let (wanted, _) = super::settle(wanted.clone(), header, &self.facts);
+        let (wanted, _) = wanted::settle(wanted.clone(), header, &self.facts);
         let has_times = header.time != TimeUnit::References;
         let each = [
             (wanted.references || wanted.pages, 4),
@@ -86,7 +87,7 @@ impl Opened {
         let each = each.iter().filter(|part| part.0).map(|part| part.1);
         let held = self.extent.references.saturating_mul(each.sum());
         // An interval may wait to be sorted out beside each one that is kept.
-        let longest = super::longest(&wanted.passing, self.speed, &self.facts, self.extent);
+        let longest = wanted::longest(&wanted.passing, self.speed, &self.facts, self.extent);
         held.saturating_add(longest.min(self.extent.references).saturating_mul(32))
     }
 

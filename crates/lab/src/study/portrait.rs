@@ -8,11 +8,13 @@ use tidemark_results::diff::records::amounts_of;
 use tidemark_results::diff::{Amount, Group, Portrait, Subject, Unit};
 use tidemark_trace::Error;
 
+use super::Study;
 use super::curves::SPREAD;
 use super::passing::{Passing, WorkingSets};
 use super::points::{spread, stack_points};
 use super::policies::Named;
-use super::{Progress, Study, Wanted};
+use super::progress::Progress;
+use super::wanted::Wanted;
 use crate::analysis::portions::{Portioner, Portions};
 
 /// The optimum of up to this many references is counted beside LRU: it takes some seconds.

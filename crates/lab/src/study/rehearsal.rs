@@ -21,13 +21,15 @@ use tidemark_results::analysis::curve::{RunNeed, RunNeeds};
 use tidemark_trace::private::{Extent, PrivateMemory};
 use tidemark_trace::{Block, Error, Kinds, TimeUnit, Unpacker};
 
+use super::compression::Compression;
 use super::order::Assumed;
 use super::paging_costs::{NamedDisk, PagingCosts};
+use super::progress::Progress;
 use super::run_costs::{
     BESIDE_FREE_BYTES, ENGINE_BYTES, ENGINE_PAGE_BYTES, FAULT_NS, LIVE_OVER_LAB, PROCESS_NS,
     START_NS, START_PART, TOUCH_NATIVE_NS, TOUCH_NS,
 };
-use super::{Compression, Study, ample};
+use super::{Study, ample};
 use crate::systems::plain::TIDEMARK;
 use crate::world::script::Writing;
 use crate::world::{
@@ -118,7 +120,7 @@ impl Rehearsal {
     pub fn of(
         study: &Study,
         records_max: u64,
-        progress: &mut super::Progress<'_>,
+        progress: &mut Progress<'_>,
     ) -> Result<Option<Rehearsal>, Error> {
         let blocks = &study.blocks;
         let header = blocks.header();
@@ -163,7 +165,7 @@ impl Rehearsal {
     pub fn needs(
         &self,
         order: &RehearsalOrder,
-        progress: &mut super::Progress<'_>,
+        progress: &mut Progress<'_>,
     ) -> Result<Option<RunNeeds>, WorldError> {
         let footprint = self.script.pages();
         if footprint == 0 {
@@ -337,7 +339,7 @@ impl<'a> Stage<'a> {
 
     /// Replays the program in one size of memory after the other, from `least` pages on, until all
     /// bounds are met as nearly as they are to be.
-    fn try_sizes(&self, least: u64, progress: &mut super::Progress<'_>) -> BTreeMap<u64, Tried> {
+    fn try_sizes(&self, least: u64, progress: &mut Progress<'_>) -> BTreeMap<u64, Tried> {
         let mut tried: BTreeMap<u64, Tried> = BTreeMap::new();
         let first = FIRST_SIZES.map(|part| (self.most() * part / 100).max(least));
         let mut next: BTreeSet<u64> = first.into_iter().chain([least]).collect();

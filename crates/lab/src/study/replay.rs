@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use tidemark_core::id::PAGE_BYTES;
@@ -24,10 +23,11 @@ use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
 
 use super::ample;
 use super::compression::Compression;
+use super::facts::{VERSION, time_unit};
 use super::order::Assumed;
 use super::paging_costs::NamedDisk;
+use super::progress::{Progress, Told, run_jobs};
 use super::runs::{Terms, run_record};
-use super::{Progress, VERSION, time_unit};
 use crate::analysis::optimum::{collect_next_uses, count_misses};
 use crate::analysis::{Choice, FilePage, Loading, References};
 use crate::systems;
@@ -43,10 +43,6 @@ const REFERENCES_MAX: usize = 1 << 30;
 const REFERENCES_APART_MAX: usize = 1 << 27;
 /// More pages than this do not fit a swap store.
 const PAGES_MAX: u64 = 1 << 30;
-
-/// Gets the progress of runs, from the thread that has made one: the step at work, and the share
-/// that is done, from 0 to 1.
-pub type Told<'a> = dyn Fn(&str, f64) + Sync + 'a;
 
 /// Traces that were read, to be run on any system.
 pub struct Replay {
@@ -387,7 +383,7 @@ impl Replay {
             .iter()
             .flat_map(|system| sizes.iter().map(move |size| (system, *size)));
         let jobs: Vec<(&System, u32)> = jobs.collect();
-        sweep(&jobs, progress, |_, (system, memory_pages)| {
+        run_jobs(&jobs, progress, |_, (system, memory_pages)| {
             self.run_one(system, order, *memory_pages)
         })
     }
@@ -487,25 +483,6 @@ impl Replay {
         }
         words
     }
-}
-
-/// Makes all runs of `jobs`, on every processor. Answers what they came to, in order, or why one of
-/// them can't be made.
-pub(super) fn sweep<J: Sync, T: Send, E: Send>(
-    jobs: &[J],
-    progress: &Told<'_>,
-    run: impl Fn(usize, &J) -> Result<T, E> + Sync,
-) -> Result<Vec<T>, E> {
-    let done = AtomicUsize::new(0);
-    progress("replaying", 0.0);
-    let numbered = jobs.par_iter().enumerate().with_max_len(1);
-    let results = numbered.map(|(place, job)| {
-        let result = run(place, job);
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress("replaying", done as f64 / jobs.len() as f64);
-        result
-    });
-    results.collect()
 }
 
 fn decisions_in_words(outcome: &Outcome) -> String {

@@ -45,8 +45,8 @@ impl Study {
         let sampled = estimate.pages_sampled;
         let percent = (PAGES_LEAST * 100).div_ceil(self.facts.pages.max(1));
         let remedy = match percent {
-            0..=50 => format!("take `--sample {percent}%`, or leave it out for the exact curve"),
-            _ => "leave out `--sample` for the exact curve".to_owned(),
+            0..=50 => format!("sample {percent} % of them, or all for the exact curve"),
+            _ => "take all of them for the exact curve".to_owned(),
         };
         Some(format!(
             "{sampled:.0} pages of some {} a sample tell nothing for sure; {remedy}",

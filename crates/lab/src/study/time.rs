@@ -7,7 +7,9 @@ use tidemark_results::analysis::phases::{self, Level, Phase, PhasesRecord};
 use tidemark_results::analysis::wss::{self, SizeBucket, WindowSizes, WssRecord};
 use tidemark_trace::Error;
 
-use super::{Progress, Study, VERSION};
+use super::Study;
+use super::facts::VERSION;
+use super::progress::Progress;
 use crate::analysis::ageing::working_set_over_time;
 use crate::analysis::footprint::Footprinter;
 use crate::analysis::phases::{PhaseOptions, find_phases};
@@ -112,17 +114,6 @@ impl Study {
             marks: self.marks.clone(),
         }
     }
-}
-
-/// The windows that are usually shown of a program that runs for `time`.
-pub(super) fn usual_windows(time: u64) -> Vec<u64> {
-    let round = |window: u64| {
-        let power = 10u64.pow(window.max(1).ilog10());
-        (window / power * power).max(1)
-    };
-    let mut windows: Vec<u64> = [1000, 100, 10].map(|part| round(time / part)).into();
-    windows.dedup();
-    windows
 }
 
 /// The sizes of a line, but for the pieces that lie in a range of time in which they are `unknown`.

@@ -7,7 +7,7 @@ use tidemark_results::experiment::{Ending, Measurement};
 use tidemark_results::replay::Run;
 
 use super::ample;
-use super::replay::{Told, sweep};
+use super::progress::{Told, run_jobs};
 use super::runs::{Terms, run_record};
 use crate::world::{self, Outcome, Program, Scenario, Scheduler, System, WorldError};
 
@@ -142,7 +142,7 @@ pub fn run_trials(
         (0..repeats).map(move |repeat| (place, repeat))
     });
     let runs: Vec<(usize, u32)> = runs.collect();
-    let measured = sweep(&runs, progress, |_, &(place, repeat)| {
+    let measured = run_jobs(&runs, progress, |_, &(place, repeat)| {
         let made = trials[place].run(repeat).map_err(|error| (place, error))?;
         Ok((place, made))
     })?;

@@ -7,13 +7,13 @@
 //! # What is left out
 //! Written pages are not written back while there is memory, as systems do every few seconds.
 
-use tidemark_core::event::{Access, Fault, Resolution};
+use tidemark_core::event::{Fault, Resolution};
 use tidemark_core::id::{SpaceId, VirtPage, Waiter};
 use tidemark_core::seams::policy::Sees;
 use tidemark_core::time::Time;
-use tidemark_trace::Copied;
 
 use super::engine::World;
+use super::file_call::FileCall;
 use super::files::FILE_PAGES;
 use super::script::is_file;
 use super::thread::State;
@@ -22,56 +22,9 @@ use super::thread::State;
 /// thread: above all programs.
 const WINDOWS: u64 = 1 << 51;
 
-/// A system call that copies bytes of a file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Copying<'a> {
-    file: &'a str,
-    /// The first byte that is still to be copied, and the end.
-    next: u64,
-    end: u64,
-    is_write: bool,
-    /// The page of the next byte has been waited for.
-    is_served: bool,
-}
-
-/// The piece copied in one go: within a page.
-#[derive(Clone, Copy)]
-struct Piece {
-    page: u64,
-    end: u64,
-    access: Access,
-}
-
-impl<'a> Copying<'a> {
-    /// Begins with the first of the bytes.
-    pub(super) fn new(copied: Copied<'a>) -> Copying<'a> {
-        Copying {
-            file: copied.file,
-            next: copied.offset,
-            end: copied.offset.saturating_add(copied.bytes),
-            is_write: copied.is_write,
-            is_served: false,
-        }
-    }
-
-    /// The next piece to copy, of a file of such a length.
-    fn piece(&self, page_bytes: u64, length: u64) -> Piece {
-        let page = self.next / page_bytes;
-        let (start, behind) = (page * page_bytes, (page + 1) * page_bytes);
-        let end = self.end.min(behind);
-        let is_whole = self.next == start && (end == behind || end >= length);
-        let access = match self.is_write {
-            false => Access::Read,
-            true if is_whole || start >= length => Access::Overwrite,
-            true => Access::Write,
-        };
-        Piece { page, end, access }
-    }
-}
-
 impl<'a> World<'a> {
     /// Has a system call begin to copy.
-    pub(super) fn begin_copy(&mut self, running: usize, copying: Copying<'a>) {
+    pub(super) fn begin_copy(&mut self, running: usize, copying: FileCall<'a>) {
         let page_bytes = self.page_bytes_of(running);
         let is_copied = is_file(copying.file) && copying.next < copying.end;
         if !is_copied || copying.end.div_ceil(page_bytes) > FILE_PAGES {
@@ -161,14 +114,14 @@ impl<'a> World<'a> {
     }
 
     /// Notes that all before `next` has been copied; at the end, closes the window.
-    fn advance_copy(&mut self, running: usize, copying: Copying<'a>, next: u64) {
+    fn advance_copy(&mut self, running: usize, copying: FileCall<'a>, next: u64) {
         let key = self.key_of(running, copying.file).into_owned();
         let file = self.files.find(&key);
         if copying.is_write && next > file.length {
             self.files.set_length(&key, next);
         }
         if next < copying.end {
-            self.threads[running].copying = Some(Copying {
+            self.threads[running].copying = Some(FileCall {
                 next,
                 is_served: false,
                 ..copying

@@ -18,18 +18,19 @@ use tidemark_core::random::SplitMix64;
 use tidemark_core::seams::policy::Sees;
 
 use super::disk::{Disk, Errand};
+use super::division::Division;
 use super::error::WorldError;
 use super::files::Files;
+use super::layout::build_disks;
 use super::memory::{self, Memory};
 use super::outcome::{Outcome, Suspension};
-use super::process::Process;
+use super::process::{self, Process};
 use super::ready::Ready;
 use super::scenario::Scenario;
-use super::shares::Shares;
 use super::system::System;
 use super::tables::Stop;
+use super::tally::{Samples, Tally};
 use super::thread::{State, Thread};
-use super::watch::{Samples, Tally};
 
 /// The time by which a processor may run ahead of the others.
 const AHEAD_NS: u64 = 20_000;
@@ -70,7 +71,7 @@ pub(super) struct World<'a> {
     pub(super) scenario: &'a Scenario,
     /// The memory at hand: of the process that goes on, or of the request that is over.
     pub(super) memory: Memory,
-    pub(super) shares: Shares,
+    pub(super) division: Division,
     pub(super) sees: Sees,
     pub(super) processes: Vec<Process<'a>>,
     pub(super) threads: Vec<Thread<'a>>,
@@ -104,12 +105,12 @@ impl<'a> World<'a> {
         };
         let sees = memory.vm.policy().describe().sees;
         let slots = u64::from(memory::count_slots(scenario));
-        let (disks, files) = super::kernel::build_disks(&mut memory.vm, scenario, slots);
-        let (processes, threads) = super::life::collect(system, scenario);
+        let (disks, files) = build_disks(&mut memory.vm, scenario, slots);
+        let (processes, threads) = process::collect(system, scenario);
         let mut world = World {
             delays: SplitMix64::new(scenario.seed),
             sees,
-            shares: Shares::new(scenario, control),
+            division: Division::new(scenario, control),
             memory,
             processors: vec![Processor::default(); scenario.processors as usize],
             ready: Ready::new(scenario.scheduler, threads.len()),

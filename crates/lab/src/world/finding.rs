@@ -14,18 +14,14 @@
 //! # Invariants
 //! 1. A standing page's entry in the page table names no frame, and the core knows nothing of it.
 
-use std::collections::BTreeSet;
-
 use tidemark_core::id::{SpaceId, VirtPage};
 use tidemark_core::seams::machine::Rights;
 use tidemark_core::seams::policy::Sees;
 use tidemark_core::time::Time;
 
 use super::engine::{Alarm, World};
+use super::unfound::{PAUSE_NS_LEAST, Part};
 
-/// The pauses between looks, at the least and at the most.
-const PAUSE_NS_LEAST: u64 = 2_000_000;
-const PAUSE_NS_MOST: u64 = 64_000_000;
 /// The delays of looks, each as often as the others: as was measured of a live engine on a
 /// machine with two processors. Without that, the looks of a lab keep step with a heap that grows
 /// at a steady pace: at some speeds of the program all come right after it has grown, at others
@@ -37,94 +33,6 @@ const LATE_NS: [u64; 10] = [
 const RETRY_NS: u64 = 1_000_000;
 /// The time in which the host fills a page by itself.
 const HOST_FILL_NS: u64 = 700;
-/// The step by which a heap grows: the C library's 128 KiB, and the page that the request at hand
-/// ends on.
-const HEAP_STEP_PAGES: u64 = 33;
-
-/// The memory of a process that has not been found, and the time at which it is looked for.
-#[derive(Default)]
-pub(super) struct Finding {
-    unfound: Vec<Unfound>,
-    /// The part that stands for more of the heap, and the heap has not grown to yet: from this page
-    /// to before that one.
-    ungrown: Vec<(u64, u64)>,
-    /// Pages that the host has filled, and that are not adopted.
-    standing: BTreeSet<u64>,
-    has_changed: bool,
-    pause_ns: u64,
-    next_look: u64,
-}
-
-/// Memory that has not been found: from this page to before that one.
-#[derive(Clone, Copy)]
-struct Unfound {
-    start: u64,
-    end: u64,
-    /// A mapping of its own, rather than more of the one below it.
-    is_apart: bool,
-}
-
-impl Finding {
-    /// Notes that something has been mapped or unmapped.
-    pub(super) fn note_change(&mut self) {
-        self.has_changed = true;
-    }
-
-    /// Returns true if the engine does not know that there is memory at `page`, which is being
-    /// touched.
-    fn meet(&mut self, page: u64) -> bool {
-        let holds = |&(start, end): &(u64, u64)| (start..end).contains(&page);
-        if let Some(place) = self.ungrown.iter().position(holds) {
-            let (start, end) = self.ungrown[place];
-            let steps = (page - start) / HEAP_STEP_PAGES + 1;
-            let grown = end.min(start + steps * HEAP_STEP_PAGES);
-            self.ungrown[place].0 = grown;
-            self.ungrown.retain(|(start, end)| start < end);
-            self.grow(start, grown);
-            self.has_changed = true;
-        }
-        self.is_unfound(page)
-    }
-
-    fn is_unfound(&self, page: u64) -> bool {
-        let mut unfound = self.unfound.iter();
-        unfound.any(|part| (part.start..part.end).contains(&page))
-    }
-
-    fn grow(&mut self, start: u64, end: u64) {
-        let mut unfound = self.unfound.iter_mut();
-        match unfound.find(|part| part.end == start && !part.is_apart) {
-            Some(part) => part.end = end,
-            None => self.unfound.push(Unfound {
-                start,
-                end,
-                is_apart: false,
-            }),
-        }
-    }
-
-    /// Takes pages out that are unmapped. Answers those that stand.
-    fn cut(&mut self, start: u64, end: u64) -> Vec<u64> {
-        let parts = |first: u64, last: u64| {
-            let parts = [(first, last.min(start)), (first.max(end), last)];
-            parts.into_iter().filter(|(first, last)| first < last)
-        };
-        for part in std::mem::take(&mut self.unfound) {
-            let left = parts(part.start, part.end);
-            self.unfound
-                .extend(left.map(|(start, end)| Unfound { start, end, ..part }));
-        }
-        for (first, last) in std::mem::take(&mut self.ungrown) {
-            self.ungrown.extend(parts(first, last));
-        }
-        let gone: Vec<u64> = self.standing.range(start..end).copied().collect();
-        for page in &gone {
-            self.standing.remove(page);
-        }
-        gone
-    }
-}
-
 impl World<'_> {
     /// Returns true if memory is found by looking, as live. Not in step; and a policy that sees
     /// every reference would see some to pages that it has not been told of.
@@ -136,39 +44,30 @@ impl World<'_> {
     /// Begins to look for the memory of a process that has just got a space.
     pub(super) fn begin_looking(&mut self, process: usize, now: u64) {
         if self.finds_late() {
-            let finding = &mut self.processes[process].finding;
-            *finding = Finding {
-                pause_ns: PAUSE_NS_LEAST,
-                ungrown: std::mem::take(&mut finding.ungrown),
-                ..Finding::default()
-            };
+            self.processes[process].unfound.begin();
             self.look_next(process, now + PAUSE_NS_LEAST);
         }
     }
 
     /// Grows a heap that the engine is still to find.
     pub(super) fn grow_unseen(&mut self, process: usize, start: u64, end: u64) {
-        self.processes[process].finding.grow(start, end);
+        self.processes[process].unfound.grow(start, end);
     }
 
     /// Lets a heap grow into these pages as they are touched.
     pub(super) fn let_grow(&mut self, process: usize, start: u64, end: u64) {
-        self.processes[process].finding.ungrown.push((start, end));
+        self.processes[process].unfound.ungrown.push((start, end));
     }
 
     /// A forked child's heap goes on growing where its parent's would.
     pub(super) fn inherit_growth(&mut self, child: usize, parent: usize) {
-        let ungrown = self.processes[parent].finding.ungrown.clone();
-        self.processes[child].finding.ungrown = ungrown;
+        let ungrown = self.processes[parent].unfound.ungrown.clone();
+        self.processes[child].unfound.ungrown = ungrown;
     }
 
     /// Makes a mapping that the engine is still to find.
     pub(super) fn map_unseen(&mut self, process: usize, start: u64, end: u64) {
-        self.processes[process].finding.unfound.push(Unfound {
-            start,
-            end,
-            is_apart: true,
-        });
+        self.processes[process].unfound.map(start, end);
     }
 
     /// Moves a mapping that the engine is still to find, and answers whether it is one.
@@ -179,10 +78,10 @@ impl World<'_> {
         (from, from_pages): (u64, u64),
         (to, to_pages): (u64, u64),
     ) -> bool {
-        if !self.processes[process].finding.is_unfound(from) {
+        if !self.processes[process].unfound.is_unfound(from) {
             return false;
         }
-        let stood = self.processes[process].finding.cut(from, from + from_pages);
+        let stood = self.processes[process].unfound.cut(from, from + from_pages);
         for page in &stood {
             self.memory.tables.remove_standing(space, VirtPage(*page));
         }
@@ -190,7 +89,7 @@ impl World<'_> {
         self.map_unseen(process, to, to + to_pages);
         for page in stood.iter().map(|page| page - from) {
             if page < to_pages {
-                self.processes[process].finding.standing.insert(to + page);
+                self.processes[process].unfound.standing.insert(to + page);
                 self.memory.tables.let_stand(space, VirtPage(to + page));
             }
         }
@@ -199,7 +98,7 @@ impl World<'_> {
 
     /// Forgets the contents of pages that a process has given up.
     pub(super) fn cut_unseen(&mut self, process: usize, space: SpaceId, start: u64, end: u64) {
-        for page in self.processes[process].finding.cut(start, end) {
+        for page in self.processes[process].unfound.cut(start, end) {
             self.memory.tables.remove_standing(space, VirtPage(page));
         }
     }
@@ -210,13 +109,13 @@ impl World<'_> {
         let process = &mut self.processes[thread.process];
         let record = process.course.records[thread.next_record];
         let page = process.course.page_at(record.place());
-        if !process.finding.meet(page) {
+        if !process.unfound.meet(page) {
             return false;
         }
         let space = process.space.expect("a running process has a space");
         (thread.is_faulting, thread.after_fault) = (false, Some(false));
         // Of two threads that fault on a page at a time, one finds it filled.
-        if process.finding.standing.insert(page) {
+        if process.unfound.standing.insert(page) {
             self.memory.tables.let_stand(space, VirtPage(page));
             self.charge(number, HOST_FILL_NS);
         }
@@ -225,7 +124,7 @@ impl World<'_> {
 
     /// Looks for a process's memory, if it is time, and adopts what stands there.
     pub(super) fn sound_look(&mut self, process: usize, now: u64) {
-        if self.processes[process].finding.next_look == now {
+        if self.processes[process].unfound.next_look == now {
             self.find_memory(process, now);
         }
     }
@@ -235,18 +134,13 @@ impl World<'_> {
         let found = &mut self.processes[process];
         let Some(space) = found.space else { return };
         let memory = found.memory;
-        let finding = &mut found.finding;
-        finding.pause_ns = match std::mem::take(&mut finding.has_changed) {
-            true => PAUSE_NS_LEAST,
-            false => (finding.pause_ns * 2).min(PAUSE_NS_MOST),
-        };
-        let (unfound, pause_ns) = (std::mem::take(&mut finding.unfound), finding.pause_ns);
+        let (parts, pause_ns) = found.unfound.take();
         self.turn_to(memory);
-        for Unfound {
+        for Part {
             start,
             end,
             is_apart,
-        } in unfound
+        } in parts
         {
             match is_apart {
                 true => self.map_new(space, start, end - start, Rights::Write),
@@ -259,8 +153,8 @@ impl World<'_> {
     }
 
     fn adopt_standing(&mut self, process: usize, space: SpaceId, now: u64) -> bool {
-        let finding = &mut self.processes[process].finding;
-        let mut standing = std::mem::take(&mut finding.standing);
+        let unfound = &mut self.processes[process].unfound;
+        let mut standing = std::mem::take(&mut unfound.standing);
         if standing.is_empty() {
             return true;
         }
@@ -276,7 +170,7 @@ impl World<'_> {
             standing.pop_first();
         }
         let is_all = standing.is_empty();
-        self.processes[process].finding.standing = standing;
+        self.processes[process].unfound.standing = standing;
         let cost_ns = self.conclude(now);
         self.charge_nobody(now, cost_ns);
         is_all
@@ -285,7 +179,7 @@ impl World<'_> {
     fn look_next(&mut self, process: usize, due: u64) {
         let draw = self.delays.draw() % LATE_NS.len() as u64;
         let at = due + LATE_NS[draw as usize];
-        self.processes[process].finding.next_look = at;
+        self.processes[process].unfound.next_look = at;
         self.set_alarm(at, Alarm::Look(process));
     }
 }

@@ -1,8 +1,5 @@
 //! The kernel's part: faults, requests to disks, replies, and what the core has to say.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-
 use tidemark_core::driver::Driver;
 use tidemark_core::event::{Access, Event, Fault, Resolution, Service};
 use tidemark_core::id::{SpaceId, Ticket, VirtPage, Waiter};
@@ -10,14 +7,11 @@ use tidemark_core::load::Turn;
 use tidemark_core::seams::machine::Rights;
 use tidemark_core::seams::pager::{Direction, Outcome, Place, Reply, Request};
 use tidemark_core::time::Time;
-use tidemark_core::vm::Vm;
 
 use super::compressed::{Compressed, Effort};
-use super::disk::{Disk, DiskRequest, Errand};
+use super::disk::{DiskRequest, Errand};
 use super::engine::World;
-use super::files::Files;
 use super::memory::Memory;
-use super::scenario::Scenario;
 use super::thread::State;
 
 /// The disk of swap, and that of files if it is another.
@@ -415,31 +409,6 @@ impl Driver for Kernel<'_, '_> {
     fn note_decisions(&mut self) {
         while let Some(decision) = self.world.memory.vm.poll_decision() {
             self.world.decisions.push(decision);
-        }
-    }
-}
-
-/// The disks of a scenario, and its files laid out on theirs. On one disk they stand behind swap.
-pub(super) fn build_disks(vm: &mut Vm, scenario: &Scenario, slots: u64) -> (Vec<Disk>, Files) {
-    let mut sizes: BTreeMap<Cow<'_, str>, u64> = BTreeMap::new();
-    for (number, program) in scenario.programs.iter().enumerate() {
-        for (path, &pages) in &program.script.files {
-            let known = sizes.entry(program.file_key(number, path)).or_insert(0);
-            *known = (*known).max(pages);
-        }
-    }
-    let swap = scenario.disks.swap.clone();
-    match &scenario.disks.files {
-        Some(model) => {
-            let disks = vec![
-                Disk::new("swap", swap, scenario.seed),
-                Disk::new("files", model.clone(), !scenario.seed),
-            ];
-            (disks, Files::new(vm, &sizes, 0))
-        }
-        None => {
-            let disks = vec![Disk::new("swap and files", swap, scenario.seed)];
-            (disks, Files::new(vm, &sizes, slots))
         }
     }
 }

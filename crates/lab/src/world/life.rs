@@ -5,14 +5,11 @@ use tidemark_core::memory::address_space::Advice;
 use tidemark_core::seams::machine::Rights;
 use tidemark_trace::{Event, FileEvent, LifeEvent, MappingEvent, Memory};
 
-use super::copies::Copying;
 use super::engine::{Alarm, World};
-use super::order::Order;
+use super::file_call::FileCall;
 use super::process::{Life, Process};
-use super::scenario::Scenario;
 use super::script::Script;
-use super::system::System;
-use super::thread::{State, Thread};
+use super::thread::State;
 
 /// As many pages as an address space has.
 const ALL_PAGES: u64 = 1 << 52;
@@ -65,7 +62,7 @@ impl World<'_> {
             Event::Life(LifeEvent::Fork { child }) => self.fork(number, process, *child),
             Event::File(FileEvent::Read { .. } | FileEvent::Write { .. }) => {
                 let copied = event.copied().expect("it has bytes");
-                self.begin_copy(running, Copying::new(copied));
+                self.begin_copy(running, FileCall::new(copied));
             }
             Event::File(FileEvent::Cut { file, bytes }) => self.cut_file(running, file, *bytes),
             Event::Life(LifeEvent::Wait { call, ns }) => self.wait(number, running, *call, *ns),
@@ -90,11 +87,11 @@ impl World<'_> {
             Event::Mapping(event) => {
                 let space = self.processes[process].space;
                 let space = space.expect("a running process has a space");
-                self.processes[process].finding.note_change();
+                self.processes[process].unfound.note_change();
                 self.change_mappings(process, space, event);
             }
             // A thread has a stack of its own.
-            Event::Life(_) => self.processes[process].finding.note_change(),
+            Event::Life(_) => self.processes[process].unfound.note_change(),
             Event::Mark { .. } | Event::Windows { .. } | Event::Visit | Event::Size { .. } => {}
         }
         let cost_ns = self.take_kernel_ns() + self.drain(now);
@@ -428,57 +425,6 @@ impl World<'_> {
     fn script_of(&self, program: usize) -> &Script {
         &self.scenario.programs[program].script
     }
-}
-
-/// The processes of a scenario, each with its parent, a process that forks it, by its number; and
-/// their threads, those of each one after the other.
-pub(super) fn collect<'a>(
-    system: &System,
-    scenario: &'a Scenario,
-) -> (Vec<Process<'a>>, Vec<Thread<'a>>) {
-    let mut processes: Vec<Process<'a>> = Vec::new();
-    let mut threads = Vec::new();
-    for (number, program) in scenario.programs.iter().enumerate() {
-        let script = &*program.script;
-        let first = processes.len();
-        let forks = |parent: &super::script::Course, child: u32| {
-            let is_fork =
-                |(_, event): &(u64, Event)| *event == Event::Life(LifeEvent::Fork { child });
-            parent.events.iter().any(is_fork)
-        };
-        for course in &script.courses {
-            let are_overlapping = scenario.are_threads_overlapping;
-            let firsts = match are_overlapping {
-                true => &course.firsts[..],
-                false => &[0],
-            };
-            let own = firsts.iter().enumerate();
-            let own = own.map(|(place, &turn)| Thread::new(processes.len(), course, place, turn));
-            threads.extend(own);
-            let mut process = Process::new(
-                number,
-                course,
-                program.weight,
-                script.time(),
-                &system.costs,
-                Order::new(course, are_overlapping),
-                threads.len() - firsts.len()..threads.len(),
-            );
-            let is_parent = |other: &super::script::Course| {
-                course.pid != 0
-                    && other.pid == course.parent
-                    && other.pid != course.pid
-                    && forks(other, course.pid)
-            };
-            process.parent = script
-                .courses
-                .iter()
-                .position(is_parent)
-                .map(|parent| first + parent);
-            processes.push(process);
-        }
-    }
-    (processes, threads)
 }
 
 fn rights_of(rights: tidemark_trace::Rights) -> Rights {

@@ -25,11 +25,14 @@
 mod compressed;
 mod copies;
 pub mod disk;
+mod division;
 mod engine;
 pub mod error;
+mod file_call;
 mod files;
 mod finding;
 mod kernel;
+mod layout;
 mod life;
 mod memory;
 mod order;
@@ -43,9 +46,11 @@ pub mod sizes;
 mod suspensions;
 pub mod system;
 mod tables;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod unfound;
 mod watch;
 mod words;
 

@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use tidemark_core::id::SpaceId;
-use tidemark_trace::TimeUnit;
+use tidemark_trace::{Event, LifeEvent, TimeUnit};
 
-use super::finding::Finding;
 use super::order::Order;
 use super::outcome::ProcessOutcome;
+use super::scenario::{Program, Scenario};
 use super::script::{Course, NO_USE};
-use super::system::Costs;
-use super::thread::State;
+use super::system::{Costs, System};
+use super::thread::{State, Thread};
+use super::unfound::Unfound;
 
 /// The stage of a process in its life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +46,7 @@ pub(super) struct Process<'a> {
     pub(super) waiting_for_child: Vec<usize>,
     /// The bounds of the heap.
     pub(super) heap: Option<(u64, u64)>,
-    pub(super) finding: Finding,
+    pub(super) unfound: Unfound,
     unit_ps: u64,
     /// Picoseconds run that make no whole nanosecond.
     carry_ps: u64,
@@ -77,7 +78,7 @@ impl<'a> Process<'a> {
             children_ended: 0,
             waiting_for_child: Vec::new(),
             heap: None,
-            finding: Finding::default(),
+            unfound: Unfound::default(),
             unit_ps: match time {
                 TimeUnit::Instructions => costs.instruction_ps,
                 TimeUnit::References => costs.reference_ps,
@@ -156,7 +157,58 @@ impl<'a> Process<'a> {
 
     /// The clock by which a fair scheduler gives turns to a thread of it that has run for so long.
     pub(super) fn fair_ns(&self, run_ns: u64) -> u64 {
-        let scaled = u128::from(run_ns) * u128::from(super::scenario::Program::WEIGHT);
+        let scaled = u128::from(run_ns) * u128::from(Program::WEIGHT);
         (scaled / u128::from(self.weight)) as u64
     }
+}
+
+/// The processes of a scenario, each with its parent, a process that forks it, by its number; and
+/// their threads, those of each one after the other.
+pub(super) fn collect<'a>(
+    system: &System,
+    scenario: &'a Scenario,
+) -> (Vec<Process<'a>>, Vec<Thread<'a>>) {
+    let mut processes: Vec<Process<'a>> = Vec::new();
+    let mut threads = Vec::new();
+    for (number, program) in scenario.programs.iter().enumerate() {
+        let script = &*program.script;
+        let first = processes.len();
+        let forks = |parent: &Course, child: u32| {
+            let is_fork =
+                |(_, event): &(u64, Event)| *event == Event::Life(LifeEvent::Fork { child });
+            parent.events.iter().any(is_fork)
+        };
+        for course in &script.courses {
+            let are_overlapping = scenario.are_threads_overlapping;
+            let firsts = match are_overlapping {
+                true => &course.firsts[..],
+                false => &[0],
+            };
+            let own = firsts.iter().enumerate();
+            let own = own.map(|(place, &turn)| Thread::new(processes.len(), course, place, turn));
+            threads.extend(own);
+            let mut process = Process::new(
+                number,
+                course,
+                program.weight,
+                script.time(),
+                &system.costs,
+                Order::new(course, are_overlapping),
+                threads.len() - firsts.len()..threads.len(),
+            );
+            let is_parent = |other: &Course| {
+                course.pid != 0
+                    && other.pid == course.parent
+                    && other.pid != course.pid
+                    && forks(other, course.pid)
+            };
+            process.parent = script
+                .courses
+                .iter()
+                .position(is_parent)
+                .map(|parent| first + parent);
+            processes.push(process);
+        }
+    }
+    (processes, threads)
 }

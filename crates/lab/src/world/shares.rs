@@ -14,66 +14,19 @@
 //!
 //! [`Scenario::is_divided`]: super::Scenario::is_divided
 
-use std::collections::BTreeMap;
-
 use tidemark_core::id::SpaceId;
-use tidemark_core::load::tasks::TaskControl;
 use tidemark_core::time::Time;
 use tidemark_partition::FRAMES_MIN;
 use tidemark_tasks::{Action, Record, Remains, Steward, TaskId};
 
 use super::engine::{Alarm, World};
-use super::finding::Finding;
 use super::memory::{Memory, Sums};
-use super::scenario::Scenario;
 use super::thread::State;
-
-/// The memories that are not at hand, and how far their division is.
-pub(super) struct Shares {
-    parked: BTreeMap<u32, Memory>,
-    /// The sums of those that are gone.
-    past: Sums,
-    last_number: u32,
-    /// Threads whose processes have no memory yet, since when, and the numbers of their tasks once
-    /// the steward has heard of them.
-    newcomers: Vec<(usize, u64, Option<TaskId>)>,
-    /// Tasks of which the steward has not heard that they are gone.
-    gone: Vec<(TaskId, Remains)>,
-    /// The time at which frames are divided, if a process has come, gone or asked.
-    asked_ns: Option<u64>,
-    /// Decides who has how many frames, and who runs. `None` while it is at work.
-    steward: Option<Steward>,
-}
+use super::unfound::Unfound;
 
 /// The time until the part that divides has heard of something and engines have heard of the
 /// outcome.
 const WORD_NS: u64 = 100_000;
-
-impl Shares {
-    /// One memory, and a load control of those to come.
-    pub(super) fn new(scenario: &Scenario, control: Option<TaskControl>) -> Shares {
-        let mut steward = Steward::new(scenario.divider, Time(0));
-        steward.begin_control(control);
-        Shares {
-            parked: BTreeMap::new(),
-            past: Sums::default(),
-            last_number: 0,
-            newcomers: Vec::new(),
-            gone: Vec::new(),
-            asked_ns: None,
-            steward: Some(steward),
-        }
-    }
-
-    fn park(&mut self, memory: Memory) {
-        if memory.processes > 0 {
-            self.parked.insert(memory.number, memory);
-            return;
-        }
-        memory.check();
-        self.past.add(&memory);
-    }
-}
 
 impl World<'_> {
     /// Takes the memory of that number to hand. False if it is gone.
@@ -81,7 +34,7 @@ impl World<'_> {
         if self.memory.number == number {
             return true;
         }
-        let Some(memory) = self.shares.parked.remove(&number) else {
+        let Some(memory) = self.division.parked.remove(&number) else {
             return false;
         };
         self.take_to_hand(memory);
@@ -92,13 +45,13 @@ impl World<'_> {
     pub(super) fn memory_of(&self, number: u32) -> Option<&Memory> {
         match self.memory.number == number {
             true => Some(&self.memory),
-            false => self.shares.parked.get(&number),
+            false => self.division.parked.get(&number),
         }
     }
 
     /// All memories that are in use, and the one at hand.
     pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
-        std::iter::once(&self.memory).chain(self.shares.parked.values())
+        std::iter::once(&self.memory).chain(self.division.parked.values())
     }
 
     /// Their numbers, rising.
@@ -110,7 +63,7 @@ impl World<'_> {
 
     /// The sums of all memories, those that are gone too.
     pub(super) fn sum_memories(&self) -> Sums {
-        let mut sums = self.shares.past.clone();
+        let mut sums = self.division.past.clone();
         self.memories().for_each(|memory| sums.add(memory));
         sums
     }
@@ -129,7 +82,7 @@ impl World<'_> {
     pub(super) fn ask_for_memory(&mut self, thread: usize, now: u64) {
         assert!(self.process_of(thread).space.is_none());
         self.shift(thread, State::Thinking, now);
-        self.shares.newcomers.push((thread, now, None));
+        self.division.newcomers.push((thread, now, None));
         self.ask_for_division(now);
     }
 
@@ -157,7 +110,7 @@ impl World<'_> {
         let space = self.processes[process].space.take();
         let space = space.expect("a living process has a space");
         // What stands goes with the table.
-        self.processes[process].finding = Finding::default();
+        self.processes[process].unfound = Unfound::default();
         let memory = &mut self.memory;
         memory.vm.destroy_space(&mut memory.tables, space);
         memory.tables.destroy(space);
@@ -171,20 +124,20 @@ impl World<'_> {
 
     /// Tells the steward what is new, or that time has passed, and does what it says.
     pub(super) fn handle_division(&mut self, now: u64) {
-        let is_asked = self.shares.asked_ns.is_some_and(|due| now >= due);
-        let steward = self.shares.steward.as_ref();
+        let is_asked = self.division.asked_ns.is_some_and(|due| now >= due);
+        let steward = self.division.steward.as_ref();
         let due = steward
             .expect("it is at work in here alone")
             .poll_deadline();
         if !is_asked && Time(now) < due {
             return;
         }
-        self.shares.asked_ns = None;
-        let mut steward = self.shares.steward.take().expect("it was there");
-        for (task, remains) in std::mem::take(&mut self.shares.gone) {
+        self.division.asked_ns = None;
+        let mut steward = self.division.steward.take().expect("it was there");
+        for (task, remains) in std::mem::take(&mut self.division.gone) {
             steward.handle_gone(task, remains);
         }
-        for (_, since, task) in &mut self.shares.newcomers {
+        for (_, since, task) in &mut self.division.newcomers {
             task.get_or_insert_with(|| steward.handle_arrival(Time(*since), None));
         }
         self.tell_steward(&mut steward, now);
@@ -193,7 +146,7 @@ impl World<'_> {
         }
         self.hold_all_down(now);
         self.set_alarm(steward.poll_deadline().0, Alarm::Divide);
-        self.shares.steward = Some(steward);
+        self.division.steward = Some(steward);
     }
 
     fn carry_out(&mut self, steward: &mut Steward, action: Action, now: u64) {
@@ -219,7 +172,7 @@ impl World<'_> {
             pages: self.memory.size().into(),
         };
         let task = self.memory.task.take();
-        self.shares.gone.extend(task.map(|task| (task, remains)));
+        self.division.gone.extend(task.map(|task| (task, remains)));
     }
 
     /// Has frames divided anew if the memory at hand wants more, or has given up some.
@@ -230,8 +183,8 @@ impl World<'_> {
     }
 
     pub(super) fn ask_for_division(&mut self, at: u64) {
-        if self.shares.asked_ns.is_none_or(|due| at < due) {
-            self.shares.asked_ns = Some(at);
+        if self.division.asked_ns.is_none_or(|due| at < due) {
+            self.division.asked_ns = Some(at);
             self.set_alarm(at, Alarm::Divide);
         }
     }
@@ -248,13 +201,13 @@ impl World<'_> {
     /// Begins a memory for a newcomer: what it is given, and the most it can be.
     fn admit(&mut self, task: TaskId, (frames, frames_max): (u32, u32), now: u64) {
         let thread = self.thread_of(task);
-        self.shares
+        self.division
             .newcomers
             .retain(|newcomer| newcomer.2 != Some(task));
         let memory = Memory::new(self.system, self.scenario, frames, frames_max);
         let mut memory = memory.expect("one like it was built before");
-        self.shares.last_number += 1;
-        memory.number = self.shares.last_number;
+        self.division.last_number += 1;
+        memory.number = self.division.last_number;
         self.take_to_hand(memory);
         let space = self.memory.vm.create_space();
         let process = self.threads[thread].process;
@@ -274,13 +227,13 @@ impl World<'_> {
     }
 
     fn thread_of(&self, task: TaskId) -> usize {
-        let mut newcomers = self.shares.newcomers.iter();
+        let mut newcomers = self.division.newcomers.iter();
         let found = newcomers.find(|newcomer| newcomer.2 == Some(task));
         found.expect("it waits for its memory").0
     }
 
     fn take_to_hand(&mut self, memory: Memory) {
         let before = std::mem::replace(&mut self.memory, memory);
-        self.shares.park(before);
+        self.division.park(before);
     }
 }

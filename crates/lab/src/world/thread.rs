@@ -6,7 +6,7 @@
 
 use tidemark_trace::{Event, MappingEvent};
 
-use super::copies::Copying;
+use super::file_call::FileCall;
 use super::order::Order;
 use super::script::{Course, Turn};
 
@@ -57,7 +57,7 @@ pub(super) struct Thread<'a> {
     /// A fault on the next record is over, and whether its page was in memory all along.
     pub(super) after_fault: Option<bool>,
     /// A system call copies bytes of a file for it.
-    pub(super) copying: Option<Copying<'a>>,
+    pub(super) copying: Option<FileCall<'a>>,
     /// The time it has been on processors.
     pub(super) run_ns: u64,
 }

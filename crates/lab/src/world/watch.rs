@@ -1,4 +1,4 @@
-//! The counts and samples taken while the world runs, and the outcome made of them.
+//! Watching the world: samples of it while it runs, and the outcome in the end.
 
 use tidemark_core::memory::frame::State as FrameState;
 use tidemark_core::vm::Vm;
@@ -7,64 +7,7 @@ use super::engine::World;
 use super::memory::Memory;
 use super::outcome::{Outcome, ProcessOutcome, ProgramOutcome, Sample};
 use super::process::Life;
-use super::scenario::Watch;
-use super::thread::State;
-
-/// Sums over a run.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) user_ns: u64,
-    pub(super) system_ns: u64,
-    pub(super) policy_ns: u64,
-    pub(super) swap_ins: u64,
-    pub(super) swap_outs: u64,
-    /// Pages that the swap disk read and wrote: those of segments, too.
-    pub(super) swap_pages_read: u64,
-    pub(super) swap_pages_written: u64,
-    /// Requests to it for parts of transfers of compressed memory.
-    pub(super) parts: u64,
-    pub(super) file_ins: u64,
-    pub(super) file_outs: u64,
-    pub(super) messages: u64,
-    pub(super) switches: u64,
-    pub(super) mappings: u64,
-    pub(super) irregular: u64,
-    pub(super) bytes_copied: u64,
-    pub(super) frames_used_max: u32,
-}
-
-/// The samples taken so far. Their number is bounded, however long the run.
-pub(super) struct Samples {
-    taken: Vec<Sample>,
-    distance_ns: u64,
-}
-
-impl Samples {
-    pub(super) fn new(distance_ns: u64) -> Samples {
-        Samples {
-            taken: Vec::new(),
-            distance_ns,
-        }
-    }
-
-    /// The time at which the next is due.
-    pub(super) fn next_ns(&self) -> u64 {
-        let last = self.taken.last();
-        last.map_or(0, |last| last.time_ns + self.distance_ns)
-    }
-
-    fn push(&mut self, sample: Sample) {
-        self.taken.push(sample);
-        if self.taken.len() >= 2 * Watch::SAMPLES {
-            let mut number = 0;
-            self.taken.retain(|_| {
-                number += 1;
-                number % 2 == 1
-            });
-            self.distance_ns *= 2;
-        }
-    }
-}
+use super::thread::{State, Thread};
 
 impl World<'_> {
     pub(super) fn take_sample(&mut self, now: u64) {
@@ -72,7 +15,7 @@ impl World<'_> {
         for (number, process) in self.processes.iter().enumerate() {
             resident[process.program] += self.mapped_by(number);
         }
-        let is_ready = |thread: &&super::thread::Thread<'_>| thread.state == State::Ready;
+        let is_ready = |thread: &&Thread<'_>| thread.state == State::Ready;
         let ready = self.threads.iter().filter(is_ready).count() as u32;
         let sum = |part: fn(&Vm) -> u32| self.memories().map(|memory| part(&memory.vm)).sum();
         let sample = Sample {

@@ -103,7 +103,7 @@ impl Engine {
         }
         self.addresses.adoption_mut().note_said();
         say(&format!(
-            "{} ({}): {} MiB of its memory can't be managed, and are in use beside `--memory`: \
+            "{} ({}): {} MiB of its memory can't be managed, and are in use beside the budget: \
              stacks, executable memory, shared memory, or private pages of files",
             self.setup.name,
             self.line.own_process(),

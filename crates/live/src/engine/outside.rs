@@ -94,8 +94,8 @@ impl Engine {
             self.telemetry.get(Counter::OverBudgetPagesPeak),
         );
         let whose = match u64::from(self.task.budget()) < self.line.shared().frames_total() {
-            true => "its share of `--memory`",
-            false => "`--memory`",
+            true => "its share of the budget",
+            false => "the budget",
         };
         say(&format!(
             "{} ({}): {pages} pages ({}) can't be moved: the kernel holds them for the program \

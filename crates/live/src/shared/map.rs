@@ -72,14 +72,6 @@ pub struct DrawnMap {
 }
 
 impl Cell {
-    /// The number of its pages that were looked at.
-    pub fn looked_at(&self) -> u64 {
-        [self.in_memory, self.compressed, self.on_disk, self.empty]
-            .map(u64::from)
-            .iter()
-            .sum()
-    }
-
     fn counts(&self) -> u64 {
         let counts = [self.in_memory, self.compressed, self.on_disk, self.empty];
         let counts = counts.into_iter().rev();
@@ -197,7 +189,6 @@ mod tests {
         };
         shared.show_map(index, &map).unwrap();
         assert_eq!(shared.drawn_map(index).unwrap(), Some(map));
-        assert_eq!(cell(3).looked_at(), 3 + 65535 + 1);
         assert_eq!(shared.drawn_map(other).unwrap(), None);
     }
 }

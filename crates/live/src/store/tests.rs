@@ -157,7 +157,8 @@ fn frames(numbers: impl IntoIterator<Item = u32>) -> Vec<FrameId> {
 fn by_all_means(faults: &str, count: u32, test: impl Fn(&mut Swapping)) {
     for means in [Means::Ring, Means::Threads, Means::AtOnce] {
         if let Some(mut swapping) = Swapping::new(count, means, faults) {
-            assert_eq!(swapping.store.is_ring(), means == Means::Ring);
+            let is_ring = matches!(swapping.store.carrier, Carrier::Ring(_));
+            assert_eq!(is_ring, means == Means::Ring);
             test(&mut swapping);
         }
     }

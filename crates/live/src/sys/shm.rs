@@ -1,9 +1,7 @@
 //! Memory that several processes map: an anonymous file full of atomics.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{
-    AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
-};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 use rustix::fs::MemfdFlags;
 
@@ -112,15 +110,12 @@ impl Shared {
     pub fn at<T: Shareable>(&self, offset: usize) -> &T {
         &self.slice::<T>(offset, 1)[0]
     }
-
-    /// The first number of the area, to be checked before anything else is believed.
-    pub fn magic(&self) -> u64 {
-        self.at::<AtomicU64>(0).load(Ordering::Acquire)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]
@@ -137,7 +132,8 @@ mod tests {
         first.slice::<AtomicU16>(PAGE, 10)[9].store(77, Ordering::Relaxed);
         second.close_fd();
         assert!(second.fd().is_none());
-        assert_eq!(second.magic(), 0xC0FFEE);
+        let first = second.at::<AtomicU64>(0).load(Ordering::Acquire);
+        assert_eq!(first, 0xC0FFEE);
         assert_eq!(
             second.at::<[AtomicU16; 10]>(PAGE)[9].load(Ordering::Relaxed),
             77

@@ -2,7 +2,7 @@
 
 use tidemark_results::experiment::{Ending, Finding, Form, Measurement, PictureOrder};
 
-use super::{ending, found, in_words, published};
+use super::words::{amount, ending, found, published};
 use crate::page::escaped;
 
 /// Bars of each claim's ratio from 1 outwards: published above, ours below.
@@ -117,7 +117,7 @@ pub fn bars(order: &PictureOrder, measurements: &[Measurement]) -> Vec<Bar> {
         Bar {
             name,
             value,
-            told: in_words(&order.metric, value) + &told,
+            told: amount(&order.metric, value) + &told,
             is_cut: measurement.ending != Ending::Complete,
         }
     };

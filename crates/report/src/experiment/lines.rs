@@ -2,7 +2,7 @@
 
 use tidemark_results::experiment::{Ending, Measurement, PictureOrder};
 
-use super::in_words;
+use super::words::amount;
 use crate::axis::{Axis, Quantity, Spread};
 use crate::page::escaped;
 
@@ -93,7 +93,7 @@ pub fn draw(order: &PictureOrder, measurements: &[Measurement]) -> String {
             WIDTH - RIGHT,
             LEFT - 6.0,
             at + 4.0,
-            escaped(&in_words(&order.metric, tick)),
+            escaped(&amount(&order.metric, tick)),
         ));
     }
     for tick in across.ticks(5) {
@@ -180,7 +180,7 @@ fn stroke(
             x(across),
             y(up),
             escaped(line.run),
-            escaped(&in_words(metric, up)),
+            escaped(&amount(metric, up)),
         ));
     }
     svg

@@ -3,9 +3,9 @@
 use tidemark_results::experiment::{
     Bound, Ending, ExperimentRecord, ExperimentsRecord, Finding, Form, Verdict,
 };
+use tidemark_results::text;
 
-use super::in_words;
-use crate::numbers::digits;
+use crate::numbers::{self, digits};
 
 /// True for a claim of our own: nothing was published of it.
 fn is_own(finding: &Finding) -> bool {
@@ -149,7 +149,7 @@ pub fn measured(finding: &Finding) -> String {
     let values = finding.values.iter().map(|value| {
         let amount = value
             .value
-            .map_or("–".into(), |v| in_words(&finding.metric, v));
+            .map_or("–".into(), |v| amount(&finding.metric, v));
         let cut = match value.ending {
             Ending::Complete => String::new(),
             other => format!(" ({})", ending(other)),
@@ -166,5 +166,16 @@ pub fn ending(ending: Ending) -> &'static str {
         Ending::GivenUp => "did not complete",
         Ending::Stuck => "got stuck",
         Ending::Killed => "ran out of memory",
+    }
+}
+
+/// A value of a metric, in its unit.
+pub fn amount(metric: &str, value: f64) -> String {
+    let plain = metric.split('.').next().unwrap_or(metric);
+    match plain {
+        _ if plain.ends_with("_s") => numbers::seconds(value),
+        _ if plain.ends_with("bytes_max") => numbers::bytes(value),
+        _ if value >= 1000.0 && value.fract() == 0.0 => text::count(value as u64),
+        _ => digits(value),
     }
 }

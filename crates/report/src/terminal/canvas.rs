@@ -1,6 +1,7 @@
 //! A canvas of braille dots: two across and four down in each character.
 
-use super::{Cell, Screen, labels_line};
+use super::ruler::ruler;
+use super::screen::{Cell, Screen};
 use crate::axis::Axis;
 use crate::colours::Rgb;
 
@@ -78,24 +79,7 @@ impl Canvas {
             text.push_str(&self.render_line(line, screen));
             text.push('\n');
         }
-        let ticks: Vec<(usize, String)> = across
-            .ticks(self.columns / 10)
-            .iter()
-            .map(|tick| {
-                let at = across.place(*tick) * (self.columns - 1) as f64;
-                (at.round() as usize, across.label(*tick))
-            })
-            .collect();
-        let mut rule = vec!['─'; self.columns];
-        for (at, _) in &ticks {
-            if let Some(place) = rule.get_mut(*at) {
-                *place = '┬';
-            }
-        }
-        let rule: String = rule.into_iter().collect();
-        let margin = " ".repeat(MARGIN - 1);
-        text.push_str(&format!("{margin}└{rule}\n"));
-        text.push_str(&format!("{margin} {}\n", labels_line(&ticks, self.columns)));
+        text.push_str(&ruler(across, self.columns, MARGIN));
         text
     }
 

@@ -1,12 +1,12 @@
 //! Curves in a terminal, and a table of some of their points.
 
-use tidemark_results::analysis::TraceFacts;
 use tidemark_results::analysis::curve::{Curve, CurveRecord, Point};
 use tidemark_results::text;
 
-use super::Screen;
 use super::canvas::{Canvas, MARGIN};
 use super::needs::{ideal_needs, run_needs};
+use super::paragraphs::{headline, wrapped};
+use super::screen::Screen;
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::of_policy;
 use crate::verdict::verdict;
@@ -36,32 +36,6 @@ pub fn curves(record: &CurveRecord, screen: Screen) -> String {
     for line in sight.iter().chain(&accuracies).chain(&record.notes) {
         text.push_str(&wrapped(&format!("note: {line}"), screen.columns));
     }
-    text
-}
-
-/// The title of the trace, in two lines that fit.
-pub fn headline(trace: &TraceFacts, screen: Screen) -> String {
-    let title = words::shortened(&words::title(trace), screen.columns);
-    format!("{title}\n{}", wrapped(&words::facts(trace), screen.columns))
-}
-
-/// `line` broken between words, so that no part is wider than `columns`.
-pub fn wrapped(line: &str, columns: usize) -> String {
-    let mut text = String::new();
-    let mut length = 0;
-    for word in line.split(' ') {
-        let word_length = word.chars().count();
-        if length > 0 && length + 1 + word_length > columns {
-            text.push_str("\n  ");
-            length = 2;
-        } else if length > 0 {
-            text.push(' ');
-            length += 1;
-        }
-        text.push_str(word);
-        length += word_length;
-    }
-    text.push('\n');
     text
 }
 

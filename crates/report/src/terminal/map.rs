@@ -3,8 +3,9 @@
 use tidemark_results::analysis::map::MapRecord;
 use tidemark_results::text;
 
-use super::curves::headline;
-use super::{Cell, Screen, labels_line};
+use super::paragraphs::headline;
+use super::ruler::ruler;
+use super::screen::{Cell, Screen};
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::heat;
 use crate::raster::{Raster, level, raster};
@@ -94,25 +95,8 @@ fn time_axis(record: &MapRecord, columns: usize) -> String {
     let unit = record.trace.time_unit;
     let time = (record.columns as u64 * record.column_time).max(1) as f64;
     let axis = Axis::new(Quantity::Time(unit), Spread::Linear, 0.0, time);
-    let ticks: Vec<(usize, String)> = axis
-        .ticks(columns / 10)
-        .iter()
-        .map(|tick| {
-            let at = axis.place(*tick) * (columns - 1) as f64;
-            (at.round() as usize, axis.label(*tick))
-        })
-        .collect();
-    let mut rule = vec!['─'; columns];
-    for (at, _) in &ticks {
-        rule[(*at).min(columns - 1)] = '┬';
-    }
-    let rule: String = rule.into_iter().collect();
-    let margin = " ".repeat(MARGIN - 1);
-    format!(
-        "{margin}└{rule}\n{margin} {}\n{margin} {}\n",
-        labels_line(&ticks, columns),
-        unit.name()
-    )
+    let (ruler, margin) = (ruler(&axis, columns, MARGIN), " ".repeat(MARGIN));
+    format!("{ruler}{margin}{}\n", unit.name())
 }
 
 /// The regions that were used most.

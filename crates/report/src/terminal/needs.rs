@@ -3,8 +3,8 @@
 use tidemark_results::analysis::curve::{CurveRecord, Need, RunNeeds};
 use tidemark_results::text;
 
-use super::Screen;
-use super::curves::wrapped;
+use super::paragraphs::wrapped;
+use super::screen::Screen;
 use crate::{numbers, words};
 
 /// Not asked.

@@ -3,9 +3,9 @@
 use tidemark_results::analysis::wss::WssRecord;
 use tidemark_results::text;
 
-use super::Screen;
 use super::canvas::{Canvas, MARGIN};
-use super::curves::{headline, wrapped};
+use super::paragraphs::{headline, wrapped};
+use super::screen::Screen;
 use crate::axis::{Axis, Quantity, Spread};
 use crate::colours::LINES;
 use crate::{numbers, words};

@@ -33,7 +33,7 @@ fn found_f2_registered_buffers_larger_than_memory_are_stated_and_let_be() {
         panic!("{}", ran.stderr)
     };
     assert!(
-        line.contains("can't be moved") && line.contains("over `--memory`"),
+        line.contains("can't be moved") && line.contains("over the budget"),
         "{line}"
     );
     // They have come back when they were registered no more.

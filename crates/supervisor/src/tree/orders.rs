@@ -94,7 +94,7 @@ impl Tree {
             Request::Policy { name: None } => Reply::Policy(self.settings.policy.clone()),
             Request::Policy { name: Some(name) } => Reply::Refused(format!(
                 "`policy {name}`: the policy can't be changed while tasks run; it is `{}`, and \
-                 `run --policy` names another",
+                 another run can begin with another",
                 self.settings.policy
             )),
         }
@@ -112,7 +112,10 @@ impl Tree {
         }
         if budget_bytes > most {
             let most = bytes(most);
-            refuse!("a budget of {asked} is too large; the most is {most}: `run --memory-max`");
+            refuse!(
+                "a budget of {asked} is too large; the most is {most}: begin a run that may have \
+                 more"
+            );
         }
         self.shared.set_frames_total(budget_bytes / PAGE_BYTES);
         self.mark(&format!("budget {asked}"), None);

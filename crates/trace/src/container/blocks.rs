@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::error::{Error, Part};
 use crate::model::{Block, Header};
 
-use super::columns::{CONTENTS_HEAD_BYTES, Depacker, Fault, Outline};
+use super::columns::{CONTENTS_HEAD_BYTES, Depacker, Outline};
 use super::index::{Entry, Index};
 use super::part::{self, Found, HEAD_BYTES, Head, Mark, TRAILER_BYTES};
 use super::reader::Ending;
@@ -74,10 +74,7 @@ impl Blocks {
             return Err(wrong(Part::Index));
         }
         head.check(contents, entry.at)?;
-        unpacker
-            .depacker
-            .depack(contents, block)
-            .map_err(|fault| error(fault, entry.at))?;
+        unpacker.depacker.depack(contents, block).map_err(wrong)?;
         let is_as_listed = block.process == entry.process
             && block.pages.len() == entry.records as usize
             && block.events.len() == entry.events as usize
@@ -115,16 +112,6 @@ impl Unpacker {
             part: Vec::new(),
         })
     }
-}
-
-/// The error in the block at byte `at`.
-pub(super) fn error(fault: Fault, at: u64) -> Error {
-    let part = match fault {
-        Fault::Column => Part::Column,
-        Fault::Events => Part::Events,
-        Fault::Flawed(flaw) => Part::Block(flaw),
-    };
-    Error::corrupt(at, part)
 }
 
 /// Reads the index that the trailer of a whole file points to.

@@ -12,7 +12,8 @@
 
 use zstd::bulk::{Compressor, Decompressor};
 
-use crate::model::{Block, Flaw};
+use crate::error::Part;
+use crate::model::Block;
 
 use super::part::{HEAD_BYTES, Mark, number32, number64, seal};
 use super::{events, varint};
@@ -47,17 +48,6 @@ pub struct Outline {
     pub time_start: u64,
     /// The process's time at the end.
     pub time_end: u64,
-}
-
-/// The reason why a block's contents can't be unpacked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// A column is not what the head says.
-    Column,
-    /// The events are not what the head says.
-    Events,
-    /// The block breaks an invariant.
-    Flawed(Flaw),
 }
 
 /// Turns blocks into bytes. Its memory is bounded by what one block needs.
@@ -241,50 +231,50 @@ impl Depacker {
     ///
     /// # Errors
     /// What is wrong with the contents; `block` is then left with anything.
-    pub fn depack(&mut self, contents: &[u8], block: &mut Block) -> Result<(), Fault> {
+    pub fn depack(&mut self, contents: &[u8], block: &mut Block) -> Result<(), Part> {
         let (head, mut rest) = contents
             .split_first_chunk::<CONTENTS_HEAD_BYTES>()
-            .ok_or(Fault::Column)?;
+            .ok_or(Part::Column)?;
         let outline = Outline::parse(head);
         if !outline.is_bounded() {
-            return Err(Fault::Column);
+            return Err(Part::Column);
         }
         let (records, listed) = (outline.records as usize, outline.listed as usize);
         block.process = outline.process;
         block.time_start = outline.time_start;
         block.clear();
         self.take_section(&mut rest, listed * varint::BYTES_MAX)?;
-        self.list_pages(listed).ok_or(Fault::Column)?;
+        self.list_pages(listed).ok_or(Part::Column)?;
         self.take_section(&mut rest, 2 * records)?;
         std::mem::swap(&mut self.rows, &mut self.section);
         if self.rows.len() != 2 * records {
-            return Err(Fault::Column);
+            return Err(Part::Column);
         }
         self.take_section(&mut rest, 2 * records)?;
         self.fill_pages(listed, &mut block.pages)
-            .ok_or(Fault::Column)?;
+            .ok_or(Part::Column)?;
         self.take_section(&mut rest, records * varint::BYTES_MAX)?;
-        self.fill_gaps(block).ok_or(Fault::Column)?;
+        self.fill_gaps(block).ok_or(Part::Column)?;
         self.take_section(&mut rest, events::BYTES_MAX)?;
         let events = outline.events as usize;
         events::take(&self.section, events, block.time_start, &mut block.events)
-            .ok_or(Fault::Events)?;
-        block.check().map_err(Fault::Flawed)?;
+            .ok_or(Part::Events)?;
+        block.check().map_err(Part::Block)?;
         match rest.is_empty() && block.time_end() == outline.time_end {
             true => Ok(()),
-            false => Err(Fault::Column),
+            false => Err(Part::Column),
         }
     }
 
     /// Takes a section of at most `bytes_max` off the front of `rest`, into `section`.
-    fn take_section(&mut self, rest: &mut &[u8], bytes_max: usize) -> Result<(), Fault> {
-        let (lengths, behind) = rest.split_first_chunk::<8>().ok_or(Fault::Column)?;
+    fn take_section(&mut self, rest: &mut &[u8], bytes_max: usize) -> Result<(), Part> {
+        let (lengths, behind) = rest.split_first_chunk::<8>().ok_or(Part::Column)?;
         let plain = number32(&lengths[..4]) as usize;
         let stored = number32(&lengths[4..]) as usize;
-        let (bytes, behind) = behind.split_at_checked(stored).ok_or(Fault::Column)?;
+        let (bytes, behind) = behind.split_at_checked(stored).ok_or(Part::Column)?;
         *rest = behind;
         if plain > bytes_max || stored > plain {
-            return Err(Fault::Column);
+            return Err(Part::Column);
         }
         self.section.clear();
         if stored == plain {
@@ -297,7 +287,7 @@ impl Depacker {
             .decompress_to_buffer(bytes, &mut self.section[..])
         {
             Ok(count) if count == plain => Ok(()),
-            Ok(_) | Err(_) => Err(Fault::Column),
+            Ok(_) | Err(_) => Err(Part::Column),
         }
     }
 

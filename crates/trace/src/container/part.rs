@@ -181,7 +181,10 @@ pub fn header_bytes(header: &Header) -> Result<Vec<u8>, Error> {
     serde_json::to_writer(&mut part, header).expect("a header has nothing JSON can't say");
     let length = part.len() - HEAD_BYTES;
     if length > HEADER_BYTES_MAX {
-        let flaw = HeaderFlaw::TooLong(length);
+        let flaw = HeaderFlaw::TooLong {
+            bytes: length,
+            bytes_max: HEADER_BYTES_MAX,
+        };
         return Err(Error::new(ErrorKind::BadHeader(flaw)));
     }
     seal(&mut part, Mark::Header);
@@ -260,7 +263,10 @@ fn check_prelude(bytes: &[u8]) -> Result<(), Error> {
         0..VERSION => Err(Error::corrupt(MAGIC.len() as u64, Piece::Frame)),
         version => Err(Error::at(
             Place::Byte(MAGIC.len() as u64),
-            ErrorKind::TooNew { version },
+            ErrorKind::TooNew {
+                version,
+                newest: VERSION,
+            },
         )),
     }
 }

@@ -87,7 +87,7 @@ impl<R: Read> Reader<R> {
             Found::Part(Mark::Block) => {
                 self.depacker
                     .depack(&self.contents, block)
-                    .map_err(|fault| super::blocks::error(fault, at))?;
+                    .map_err(|part| Error::corrupt(at, part))?;
                 self.note(block)?;
                 Ok(true)
             }

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use crate::error::Error;
 use crate::model::{Block, Kinds, TimeUnit};
 
-use super::Chosen;
+use super::chosen::Chosen;
 
 /// The name of the column of times, which has their unit.
 pub const fn time_name(unit: TimeUnit) -> &'static str {
@@ -18,7 +18,11 @@ pub const fn time_name(unit: TimeUnit) -> &'static str {
 
 /// Writes a line for each record.
 pub(super) fn export<R: Read>(blocks: &mut Chosen<R>, mut out: impl Write) -> Result<(), Error> {
-    writeln!(out, "process,page,kinds,{}", time_name(blocks.time()))?;
+    writeln!(
+        out,
+        "process,page,kinds,{}",
+        time_name(blocks.header().time)
+    )?;
     let mut block = Block::default();
     while blocks.next(&mut block)? {
         let mut time = block.time_start;

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 
 use crate::error::Error;
 
-use super::too_large;
-
 /// The number of low bits that hold the page where high bits hold the process: as many as there are
 /// pages of 4 KiB.
 const PAGE_BITS: u32 = 52;
@@ -52,14 +50,14 @@ impl Names {
         }
         if self.largest > max {
             let what = "among several processes, page";
-            return Err(too_large(record, what, self.largest, max));
+            return Err(Error::too_large(record, what, self.largest, max));
         }
         let shifted = u64::from(process) << PAGE_BITS;
         match shifted >> PAGE_BITS == u64::from(process) {
             true => Ok(shifted | page),
             false => {
                 let max = (1 << (64 - PAGE_BITS)) - 1;
-                Err(too_large(record, "process", process.into(), max))
+                Err(Error::too_large(record, "process", process.into(), max))
             }
         }
     }

@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::import::oracle::NEVER;
 use crate::model::{Block, TimeUnit};
 
-use super::{Chosen, Names, too_large};
+use super::chosen::Chosen;
+use super::names::Names;
 
 /// Writes a record for each reference, with the size of a page, and the time in seconds: an
 /// instruction counts as a nanosecond, a reference as none.
@@ -19,10 +20,10 @@ pub(super) fn export<R: Read>(
     names: &mut Names,
     mut out: impl Write,
 ) -> Result<(), Error> {
-    let page_bytes = blocks.page_bytes();
+    let page_bytes = blocks.header().page_bytes;
     let bytes = u32::try_from(page_bytes)
-        .map_err(|_| too_large(0, "the size of a page,", page_bytes, u64::from(u32::MAX)))?;
-    let units = match blocks.reader.header().time {
+        .map_err(|_| Error::too_large(0, "the size of a page,", page_bytes, u64::from(u32::MAX)))?;
+    let units = match blocks.header().time {
         TimeUnit::References => u64::MAX,
         TimeUnit::Instructions | TimeUnit::Nanoseconds => 1_000_000_000,
     };
@@ -47,9 +48,8 @@ fn collect<R: Read>(
     let (mut pages, mut seconds) = (Vec::new(), Vec::new());
     let mut block = Block::default();
     let mut time = 0_u64;
-    let is_chosen = blocks.process.is_some();
     while blocks.next(&mut block)? {
-        let process = if is_chosen { 0 } else { block.process };
+        let process = blocks.process_number(&block);
         for (&page, &gap) in block.pages.iter().zip(&block.gaps) {
             time = time.saturating_add(u64::from(gap));
             pages.push(names.number(process, page, pages.len() as u64)?);

@@ -17,7 +17,7 @@ use parquet::schema::types::ColumnPath;
 use crate::error::{Error, ErrorKind};
 use crate::model::Block;
 
-use super::Chosen;
+use super::chosen::Chosen;
 
 /// The columns. Unsigned numbers are stored as signed ones of the same bits.
 const SCHEMA: &str = "message trace {
@@ -45,7 +45,7 @@ struct Group {
 /// The trace can't be read, or `out` fails.
 pub fn export<R: Read, W: Write + Send>(blocks: &mut Chosen<R>, out: W) -> Result<(), Error> {
     let schema = Arc::new(parse_message_type(SCHEMA).expect("the schema is right"));
-    let header = serde_json::to_string(blocks.reader.header());
+    let header = serde_json::to_string(blocks.header());
     let header = header.expect("a header has nothing JSON can't say");
     let level = ZstdLevel::try_new(1).expect("there is a level 1");
     let time = ColumnPath::from("time");

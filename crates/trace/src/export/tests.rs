@@ -10,7 +10,7 @@ use super::*;
 use crate::appender::{Appender, Repeats};
 use crate::container::Writer;
 use crate::import::{self, csv, lackey, oracle, pages, words};
-use crate::model::{Kinds, TimeUnit};
+use crate::model::{Block, Kinds, TimeUnit};
 
 /// A reference: process, page, kinds, gap.
 type Reference = (u32, u64, u8, u32);

@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use crate::error::Error;
 use crate::model::{Block, Kinds};
 
-use super::{Chosen, Names, too_large};
+use super::chosen::Chosen;
+use super::names::Names;
 
 /// Writes lines as lackey does: each kind of access is a line, of one byte at the page's start.
 /// A record of no known kind is a load.
@@ -14,12 +15,12 @@ pub(super) fn export_lackey<R: Read>(
     names: &mut Names,
     mut out: impl Write,
 ) -> Result<(), Error> {
-    let page_bytes = blocks.page_bytes();
+    let page_bytes = blocks.header().page_bytes;
     let both = Kinds::LOAD.with(Kinds::STORE);
     each_page(blocks, names, |record, page, kinds| {
         let address = page
             .checked_mul(page_bytes)
-            .ok_or_else(|| too_large(record, "page", page, u64::MAX / page_bytes))?;
+            .ok_or_else(|| Error::too_large(record, "page", page, u64::MAX / page_bytes))?;
         if kinds.has(Kinds::FETCH) {
             writeln!(out, "I  {address:08x},1")?;
         }
@@ -51,7 +52,7 @@ pub(super) fn export_words<R: Read>(
 ) -> Result<(), Error> {
     each_page(blocks, names, |record, page, _| {
         let word = u32::try_from(page)
-            .map_err(|_| too_large(record, "page", page, u64::from(u32::MAX)))?;
+            .map_err(|_| Error::too_large(record, "page", page, u64::from(u32::MAX)))?;
         Ok(out.write_all(&word.to_le_bytes())?)
     })
 }
@@ -64,10 +65,8 @@ fn each_page<R: Read>(
 ) -> Result<(), Error> {
     let mut block = Block::default();
     let mut record = 0;
-    // The only process of a trace with a choice has its pages' own numbers.
-    let is_chosen = blocks.process.is_some();
     while blocks.next(&mut block)? {
-        let process = if is_chosen { 0 } else { block.process };
+        let process = blocks.process_number(&block);
         for (&page, &kinds) in block.pages.iter().zip(&block.kinds) {
             let page = names.number(process, page, record)?;
             write(record, page, Kinds(kinds))?;

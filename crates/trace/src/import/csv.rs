@@ -17,12 +17,12 @@ use std::io::{Read, Write};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::appender::Appender;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Otherwise, Useless};
 use crate::event::{Event, LifeEvent};
 use crate::model::{Header, Kinds, TimeUnit};
 
 use super::time::{Scale, parse};
-use super::{PAGES_MAX, malformed, number};
+use super::{PAGES_MAX, malformed, malformed_but, number};
 use places::Places;
 use rows::Rows;
 use visits::Visits;
@@ -178,14 +178,19 @@ impl<'a, R: Read> Table<'a, R> {
         self.places.unused()
     }
 
-    /// Returns true if there are times.
-    pub fn has_time(&self) -> bool {
-        self.places.of(Role::Time).is_some()
-    }
-
-    /// Returns true if pages or addresses are numbers, and not hashed keys.
-    pub fn has_numbers(&self) -> bool {
-        self.places.subject() != Role::Key
+    /// Refuses a part of the form that has no effect on the columns that were found.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Useless`].
+    pub fn check_form(&self) -> Result<(), Error> {
+        let is_timed = self.places.of(Role::Time).is_some();
+        if matches!(self.form.time, Clock::In(_)) && !is_timed {
+            return Err(Error::new(ErrorKind::Useless(Useless::TimeUnit)));
+        }
+        if self.form.is_hexadecimal && self.places.subject() == Role::Key {
+            return Err(Error::new(ErrorKind::Useless(Useless::Hexadecimal)));
+        }
+        Ok(())
     }
 
     /// Appends what the file holds.
@@ -228,9 +233,8 @@ fn append<W: Write, R: Read>(
         None => 1,
         Some(time) => time.checked_sub(out.time(process)).ok_or_else(|| {
             let text = field(rows, places, Role::Time).unwrap_or_default();
-            let expected = "a time that does not go back in its process; sort the lines, or leave \
-                            the times out with `--time-unit none`";
-            malformed(rows.place(), expected, text)
+            let expected = "a time that does not go back in its process; sort the lines";
+            malformed_but(rows.place(), expected, text, Some(Otherwise::WithoutTimes))
         })?,
     };
     for page in first..=last {
@@ -265,13 +269,11 @@ fn time<R>(rows: &Rows<R>, places: &Places) -> Result<Option<u64>, Error> {
         return Ok(None);
     };
     let time = parse(text, scale).ok_or_else(|| {
-        let expected = match scale {
-            Scale::Instructions => {
-                "a whole number of instructions; `--time-unit s` reads seconds with fractions"
-            }
-            _ => "a time from 0 up, of at most 584 years, like `12.5`",
+        let (expected, otherwise) = match scale {
+            Scale::Instructions => ("a whole number of instructions", Some(Otherwise::InSeconds)),
+            _ => ("a time from 0 up, of at most 584 years, like `12.5`", None),
         };
-        malformed(rows.place(), expected, text)
+        malformed_but(rows.place(), expected, text, otherwise)
     })?;
     Ok(Some(time))
 }
@@ -280,15 +282,15 @@ fn time<R>(rows: &Rows<R>, places: &Places) -> Result<Option<u64>, Error> {
 fn subject_of<R>(rows: &Rows<R>, places: &Places, form: &Form) -> Result<u64, Error> {
     let subject = places.subject();
     let text = field(rows, places, subject).unwrap_or_default();
-    let expected = match subject {
+    let (expected, otherwise) = match subject {
         Role::Key if text.is_empty() => return Err(malformed(rows.place(), "a key", text)),
         Role::Key => return Ok(xxh3_64(text)),
-        Role::Address => "an address",
-        Role::Sector => "the number of a sector",
-        _ => "a page number; `--columns key=…` takes any text",
+        Role::Address => ("an address", None),
+        Role::Sector => ("the number of a sector", None),
+        _ => ("a page number", Some(Otherwise::ByKey)),
     };
     let start = number(text, form.is_hexadecimal);
-    start.ok_or_else(|| malformed(rows.place(), expected, text))
+    start.ok_or_else(|| malformed_but(rows.place(), expected, text, otherwise))
 }
 
 /// The first and the last page of a line.

@@ -15,13 +15,13 @@ use std::collections::btree_map::Entry;
 use std::io::{Read, Write};
 
 use crate::appender::Appender;
-use crate::error::{Error, Place};
+use crate::error::{Error, Otherwise, Place};
 use crate::event::Event;
 use crate::model::{Granularity, Header, Kinds, TimeUnit};
 
 use super::lines::Lines;
 use super::time::{Scale, parse};
-use super::{malformed, number};
+use super::{malformed, malformed_but, number};
 
 /// The parts of a file that become part of the trace.
 pub const USED: &str = "pages of regions that were accessed, each once in a snapshot; time";
@@ -141,9 +141,9 @@ impl<R: Read> Report<R> {
                 Some(Line::Region(region)) if region.is_accessed => {
                     pages = region.pages(page_bytes).saturating_add(pages);
                     if pages > SNAPSHOT_PAGES_MAX {
-                        let expected = "at most 67108864 pages accessed in a snapshot; a larger \
-                                        `--page-size` has fewer";
-                        return Err(malformed(place, expected, &found));
+                        let expected = "at most 67108864 pages accessed in a snapshot";
+                        let otherwise = Some(Otherwise::InLargerPages);
+                        return Err(malformed_but(place, expected, &found, otherwise));
                     }
                     let process = process(&mut targets, target, window, first_ns, place, out)?;
                     append(&region, window, page_bytes, process, out)?;

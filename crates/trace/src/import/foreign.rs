@@ -20,12 +20,14 @@ const ORACLE_RECORDS_MIN: usize = 8;
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The format that imports it, as `--from` calls it; `None` if none does.
+    /// The format that imports it, by its name; `None` if none does.
     pub from: Option<&'static str>,
     /// Its name.
     pub name: &'static str,
     /// The way to a trace.
     pub remedy: &'static str,
+    /// The formats as which that is imported.
+    pub formats: &'static [&'static str],
 }
 
 impl Known {
@@ -34,82 +36,120 @@ impl Known {
         Error::new(ErrorKind::Other {
             name: self.name,
             remedy: self.remedy,
+            formats: self.formats,
         })
     }
 }
 
 /// Files with a mark at their beginning, and no importer: unpack, convert or print them first.
-const MARKED: [(&[u8], &str, &str); 18] = [
+const MARKED: [(&[u8], &str, &str, &[&str]); 18] = [
     (
         b"\x89TIDE",
         "a trace of tidemark's",
         "it needs no import: use it as it is",
+        &[],
     ),
     (
         b"\x7fELF",
         "a program or library",
         "`tidemark record` makes a trace of a program",
+        &[],
     ),
     (
         b"PK\x03\x04",
         "a zip archive",
         "unpack it first; of drmemtrace, import what its `view` tool prints",
+        &[],
     ),
-    (b"PK\x05\x06", "an empty zip archive", "import another file"),
-    (b"BZh", "compressed with bzip2", "unpack it with `bunzip2`"),
+    (
+        b"PK\x05\x06",
+        "an empty zip archive",
+        "import another file",
+        &[],
+    ),
+    (
+        b"BZh",
+        "compressed with bzip2",
+        "unpack it with `bunzip2`",
+        &[],
+    ),
     (
         b"7z\xbc\xaf\x27\x1c",
         "a 7-Zip archive",
         "unpack it with `7z x`",
+        &[],
     ),
-    (b"Rar!\x1a\x07", "a RAR archive", "unpack it with `unrar x`"),
+    (
+        b"Rar!\x1a\x07",
+        "a RAR archive",
+        "unpack it with `unrar x`",
+        &[],
+    ),
     (
         b"\x04\x22\x4d\x18",
         "compressed with LZ4",
         "unpack it with `lz4 -d`",
+        &[],
     ),
     (
         b"\xff\x06\0\0sNaPpY",
         "compressed with Snappy",
         "unpack it first",
+        &[],
     ),
-    (b"LZIP", "compressed with lzip", "unpack it with `lzip -d`"),
-    (b"PAR1", "a Parquet file", "write it as CSV and import that"),
+    (
+        b"LZIP",
+        "compressed with lzip",
+        "unpack it with `lzip -d`",
+        &[],
+    ),
+    (
+        b"PAR1",
+        "a Parquet file",
+        "write it as CSV and import that",
+        &[],
+    ),
     (
         b"ARROW1\0\0",
         "an Arrow file",
         "write it as CSV and import that",
+        &[],
     ),
     (
         b"\x93NUMPY",
         "a NumPy array",
-        "write a number a line with `numpy.savetxt(FILE, array, '%d')`, and import that with \
-         `--from pages`",
+        "write a number a line with `numpy.savetxt(FILE, array, '%d')`, and import that",
+        &["pages"],
     ),
     (
         b"PERFILE2",
         "a record of perf's",
-        "import what `perf script -F comm,pid,time,event,addr -i FILE` prints, with `--from perf`",
+        "import what `perf script -F comm,pid,time,event,addr -i FILE` prints,",
+        &["perf"],
     ),
     (
         b"SQLite format 3\0",
         "a database of SQLite's",
         "write its table as CSV and import that",
+        &[],
     ),
     (
         b"gem5",
         "a packet trace of gem5's",
-        "print it with gem5's `decode_packet_trace.py`, and import that with `--from csv`",
+        "print it with gem5's `decode_packet_trace.py`, and import that",
+        &["csv"],
     ),
     (
         b"\x28\xb5\x2f\xfd",
         "compressed twice",
         "unpack it with `zstd -d` first",
+        &[],
     ),
     (
         b"\x1f\x8b",
         "compressed twice",
         "unpack it with `gunzip` first",
+        &[],
     ),
 ];
 
@@ -131,18 +171,21 @@ pub fn peek<R: Read>(mut source: R) -> Result<(Vec<u8>, impl Read), Error> {
 /// The kind of file that `start` is the beginning of, where that is sure: it has a mark, or a first
 /// line that no other has.
 pub fn find_marked(start: &[u8]) -> Option<Known> {
-    if let Some((_, name, remedy)) = MARKED.iter().find(|(mark, ..)| start.starts_with(mark)) {
+    let marked = MARKED.iter().find(|(mark, ..)| start.starts_with(mark));
+    if let Some((_, name, remedy, formats)) = marked {
         return Some(Known {
             from: None,
             name,
             remedy,
+            formats,
         });
     }
     if start.starts_with(&lcs::MAGIC) {
         return Some(Known {
             from: Some("lcs"),
             name: "libCacheSim's lcs",
-            remedy: "import it with `--from lcs`",
+            remedy: "import it",
+            formats: &["lcs"],
         });
     }
     let is_version = |bytes: &[u8]| bytes.first().is_some_and(|&version| version < 32);
@@ -152,30 +195,35 @@ pub fn find_marked(start: &[u8]) -> Option<Known> {
     (start.starts_with(DRMEMTRACE) && is_header).then_some(Known {
         from: None,
         name: "a binary trace of drmemtrace's",
-        remedy: "import what `drrun -t drmemtrace -tool view -indir DIR` prints, with `--from \
-                 drmemtrace`",
+        remedy: "import what `drrun -t drmemtrace -tool view -indir DIR` prints,",
+        formats: &["drmemtrace"],
     })
 }
 
 /// The kind of a file that has no mark, by what records at its beginning look like. Numbers may
 /// look like this by chance only where there are few.
 pub fn find_likely(start: &[u8]) -> Option<Known> {
-    let known = |from, name, remedy| Some(Known { from, name, remedy });
+    let known = |from, name, formats| {
+        let remedy = "import it";
+        Some(Known {
+            from,
+            name,
+            remedy,
+            formats,
+        })
+    };
     if is_text(start) {
-        let remedy = "import it with `--from csv`, `--from pages` or another text format";
-        return known(None, "text", remedy);
+        return known(None, "text", &["csv", "pages"]);
     }
     if vscsi::version_of(start).is_some() {
-        let remedy = "import it with `--from vscsi`";
-        return known(Some("vscsi"), "a vscsi trace", remedy);
+        return known(Some("vscsi"), "a vscsi trace", &["vscsi"]);
     }
     if is_wide(start) {
-        let remedy = "import it with `--from u64`";
-        return known(Some("u64"), "numbers of 64 bits", remedy);
+        return known(Some("u64"), "numbers of 64 bits", &["u64"]);
     }
     if is_oracle(start) {
-        let remedy = "import it with `--from oracleGeneral`";
-        return known(Some("oracleGeneral"), "libCacheSim's oracleGeneral", remedy);
+        let name = "libCacheSim's oracleGeneral";
+        return known(Some("oracleGeneral"), name, &["oracleGeneral"]);
     }
     None
 }
