@@ -90,3 +90,46 @@ pub(crate) unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_l
     }
     answer
 }
+
+/// Interposes one function each, by its name and a number. `prepare` is called with the first three
+/// arguments, as far as there are any, and that number. It answers where to go on, with all
+/// arguments as they lie in registers and on the stack.
+#[cfg(target_arch = "x86_64")]
+macro_rules! interpose {
+    ($prepare:ident, $($name:ident $number:literal)*) => {$(
+        /// Interposes the function of this name.
+        ///
+        /// # Safety
+        /// As for the C library's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
+                // What may hold arguments; seven words, which align the stack for the call.
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "push rax",
+                "mov ecx, {number}",
+                "call {prepare}",
+                "mov r11, rax",
+                "pop rax",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp r11",
+                number = const $number,
+                prepare = sym $prepare,
+            )
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use interpose;
