@@ -118,32 +118,32 @@ static void show(void) {
 
 static void random_writes(void) {
     unsigned char *start = map();
-    say("scribbled", scribble(start, 0, SIZE, 16000, 1));
+    say("scribbled", scribble(start, 0, SIZE, 8000, 1));
     memset(start + SIZE, 'x', WHOLE - SIZE);
     say("all", sum_of(start, SIZE));
     memset(start + 9 * PAGE, 0, 20 * PAGE);
-    say("again", scribble(start, 0, SIZE, 6000, 2));
+    say("again", scribble(start, 0, SIZE, 3000, 2));
     printf("munmap %d\n", munmap(start, SIZE));
     show();
 }
 
 static void leave(void) {
-    say("scribbled", scribble(map(), 0, SIZE, 10000, 3));
+    say("scribbled", scribble(map(), 0, SIZE, 5000, 3));
     exit(7);
 }
 
 static void leave_at_once(void) {
-    say("scribbled", scribble(map(), 0, SIZE, 10000, 3));
+    say("scribbled", scribble(map(), 0, SIZE, 5000, 3));
     _exit(8);
 }
 
 static void die(void) {
-    say("scribbled", scribble(map(), 0, SIZE, 10000, 4));
+    say("scribbled", scribble(map(), 0, SIZE, 5000, 4));
     kill(getpid(), SIGKILL);
 }
 
 static void execute(void) {
-    say("scribbled", scribble(map(), 0, SIZE, 10000, 5));
+    say("scribbled", scribble(map(), 0, SIZE, 5000, 5));
     execlp("cksum", "cksum", path, (char *)0);
 }
 
@@ -164,17 +164,17 @@ static void synchronize(void) {
 
 static void fork_here(void) {
     unsigned char *start = map();
-    say("before", scribble(start, 0, SIZE, 6000, 1));
+    say("before", scribble(start, 0, SIZE, 3000, 1));
     pid_t child = fork();
     if (child == 0) {
         say("in the child", sum_of(start, SIZE));
-        scribble(start, 0, 2000 * PAGE, 6000, 2);
+        scribble(start, 0, 2000 * PAGE, 3000, 2);
         exit(0);
     }
     int status;
     waitpid(child, &status, 0);
     say("the child's", sum_of(start, SIZE));
-    say("after", scribble(start, 2000 * PAGE, SIZE - 2000 * PAGE, 6000, 3));
+    say("after", scribble(start, 2000 * PAGE, SIZE - 2000 * PAGE, 3000, 3));
     unsigned char *more = map();
     say("both", sum_of(more, SIZE) == sum_of(start, SIZE));
 }
@@ -182,7 +182,7 @@ static void fork_here(void) {
 static void cut(void) {
     int file = open(path, O_RDWR);
     unsigned char *start = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    say("before", scribble(start, 0, SIZE, 6000, 1));
+    say("before", scribble(start, 0, SIZE, 3000, 1));
     printf("cut: %d\n", ftruncate(file, 1000 * PAGE + 17));
     printf("behind: signal %d, %d\n", touch(start + 1001 * PAGE, 0), touch(start + 3900 * PAGE, 1));
     say("left", sum_of(start, 1000 * PAGE + 17));
@@ -197,17 +197,17 @@ static void grow(void) {
     int file = open(path, O_RDWR);
     size_t more = WHOLE + 3000 * PAGE;
     unsigned char *start = mmap(0, more, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    say("before", scribble(start, 0, SIZE, 6000, 1));
+    say("before", scribble(start, 0, SIZE, 3000, 1));
     printf("behind: signal %d\n", touch(start + WHOLE + 5 * PAGE, 1));
     printf("longer: %d\n", ftruncate(file, more));
-    say("new", scribble(start, WHOLE + 6 * PAGE, more - WHOLE - 6 * PAGE, 6000, 2));
+    say("new", scribble(start, WHOLE + 6 * PAGE, more - WHOLE - 6 * PAGE, 3000, 2));
     say("all", scribble(start, 0, SIZE, 3000, 3));
     munmap(start, more);
     start = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     scribble(start, 0, SIZE, 3000, 4);
     printf("longer again: %d\n", ftruncate(file, more + 1000 * PAGE));
     start = mremap(start, SIZE, more + 1000 * PAGE, MREMAP_MAYMOVE);
-    say("moved", scribble(start, 0, more + 1000 * PAGE, 6000, 5));
+    say("moved", scribble(start, 0, more + 1000 * PAGE, 3000, 5));
     say("sum", sum_of(start, more + 1000 * PAGE));
 }
 
@@ -223,7 +223,7 @@ static void use_descriptor(void) {
         wrong += memcmp(got, start + turn * 700 * PAGE + 5, sizeof got) != 0;
     }
     say("read otherwise", wrong);
-    scribble(start, 0, SIZE, 6000, 7);
+    scribble(start, 0, SIZE, 3000, 7);
     memset(got, 42, sizeof got);
     if (pwrite(file, got, 100, 900 * PAGE + 50) != 100)
         fail("pwrite");
@@ -240,15 +240,15 @@ static void map_twice(void) {
     /* Windows side by side, and then one over both. */
     unsigned char *first = map_at(0, 2000 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
     unsigned char *second = map_at(0, 2000 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, 2000 * PAGE);
-    scribble(first, 0, 2000 * PAGE, 10000, 1);
-    scribble(second, 0, 2000 * PAGE, 10000, 2);
+    scribble(first, 0, 2000 * PAGE, 5000, 1);
+    scribble(second, 0, 2000 * PAGE, 5000, 2);
     unsigned char *seen = map_at(0, SIZE, PROT_READ, MAP_SHARED, 0);
     say("seen", memcmp(seen, first, 2000 * PAGE) || memcmp(seen + 2000 * PAGE, second, 2000 * PAGE));
-    scribble(first, 0, 2000 * PAGE, 10000, 3);
-    scribble(second, 0, 2000 * PAGE, 10000, 4);
+    scribble(first, 0, 2000 * PAGE, 5000, 3);
+    scribble(second, 0, 2000 * PAGE, 5000, 4);
     say("later", memcmp(seen, first, 2000 * PAGE) || memcmp(seen + 2000 * PAGE, second, 2000 * PAGE));
     unsigned char *third = map();
-    scribble(third, 0, SIZE, 10000, 5);
+    scribble(third, 0, SIZE, 5000, 5);
     say("last", memcmp(seen, third, SIZE) || memcmp(third, first, 2000 * PAGE));
 }
 
@@ -257,7 +257,7 @@ static void map_after(void) {
     unsigned char *seen = map_at(0, SIZE, PROT_READ, MAP_SHARED, 0);
     say("before", sum_of(seen, SIZE));
     unsigned char *start = map();
-    scribble(start, 0, SIZE, 6000, 1);
+    scribble(start, 0, SIZE, 3000, 1);
     say("seen", memcmp(seen, start, SIZE) != 0);
 }
 
@@ -285,17 +285,17 @@ static void take_apart(void) {
 
 static void protect(void) {
     unsigned char *start = map();
-    scribble(start, 0, SIZE, 6000, 1);
+    scribble(start, 0, SIZE, 3000, 1);
     printf("closed %d: ", mprotect(start, SIZE, PROT_READ));
     printf("signal %d, %d\n", touch(start + 90 * PAGE, 0), touch(start + 91 * PAGE, 1));
     say("read", sum_of(start, SIZE));
     printf("opened %d: signal %d\n", mprotect(start, SIZE, PROT_READ | PROT_WRITE),
            touch(start + 91 * PAGE, 1));
-    scribble(start, 0, SIZE, 6000, 2);
+    scribble(start, 0, SIZE, 3000, 2);
     printf("hidden %d: ", mprotect(start + 50 * PAGE, 2000 * PAGE, PROT_NONE));
     printf("signal %d, %d\n", touch(start + 900 * PAGE, 0), touch(start + 3900 * PAGE, 1));
     printf("shown %d\n", mprotect(start, SIZE, PROT_READ | PROT_WRITE));
-    say("at last", scribble(start, 0, SIZE, 6000, 3));
+    say("at last", scribble(start, 0, SIZE, 3000, 3));
 }
 
 static void advise(void) {
@@ -381,7 +381,7 @@ static void fill(void) {
 /* Waits, with a mapping of the file, for another process that maps it. */
 static void meet(void) {
     unsigned char *start = map();
-    scribble(start, 0, SIZE, 6000, 1);
+    scribble(start, 0, SIZE, 3000, 1);
     char *words[] = {"written", "meet-again", (char *)path, 0};
     pid_t child;
     fflush(stdout);
@@ -390,13 +390,13 @@ static void meet(void) {
     int status;
     waitpid(child, &status, 0);
     say("of the other", sum_of(start, SIZE));
-    say("at last", scribble(start, 0, SIZE, 6000, 3));
+    say("at last", scribble(start, 0, SIZE, 3000, 3));
 }
 
 static void meet_again(void) {
     unsigned char *start = map();
     say("of the first", sum_of(start, SIZE));
-    say("of the second", scribble(start, 0, SIZE, 6000, 2));
+    say("of the second", scribble(start, 0, SIZE, 3000, 2));
 }
 
 static const struct {

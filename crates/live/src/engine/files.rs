@@ -113,7 +113,7 @@ impl Engine {
         {
             return false;
         }
-        match cleared.and_then(|()| self.replace_mapping(made, &file, &facts)) {
+        match self.replace_mapping(made, &file, &facts, cleared) {
             Ok(()) => {
                 self.telemetry.add(Counter::FileMappings, 1);
                 true
@@ -151,11 +151,13 @@ impl Engine {
         made: FileMapping,
         file: &OwnedFd,
         facts: &Facts,
+        cleared: Result<(), Passed>,
     ) -> Result<(), Passed> {
         let is_writable = made.kind & WRITE != 0;
         let is_shared = made.kind & SHARED != 0;
         let is_written = is_shared && is_writable && self.addresses.files().are_written;
         judge(made, facts, is_written)?;
+        cleared?;
         if reserve::is_locked(made.start, made.bytes) {
             return Err(Passed::Locked);
         }

@@ -45,6 +45,8 @@ const EVERYWHERE: (usize, usize) = (0, usize::MAX & !(PAGE - 1));
 const PAUSE_NS: u64 = 1_000_000;
 /// The longest wait for transfers to end that are under way.
 const REST_NS_MAX: u64 = 5_000_000_000;
+/// The time for which an engine that is to end waits for a disk that writes nothing.
+const STUCK_NS_MAX: u64 = 60_000_000_000;
 /// The most times that a part is written whose pages find their way into the program again.
 const ROUNDS_MAX: u32 = 8;
 /// The number of such waits after which the counters are shown.
@@ -406,9 +408,19 @@ impl Engine {
     /// Writes a range at once, and serves nothing meanwhile.
     fn write_now(&mut self, parts: &[Part]) -> Result<(), (PagerId, Errno)> {
         let mut pieces = self.pieces_of(parts);
+        if pieces.is_empty() {
+            return Ok(());
+        }
         let mut error = None;
+        let mut last = (self.store.tally().written, now());
         for round in 1.. {
             self.now = now();
+            let written = self.store.tally().written;
+            if written != last.0 {
+                last = (written, self.now);
+            } else if self.written.is_finishing && self.now.since_ns(last.1) > STUCK_NS_MAX {
+                return Err((pieces[0].pager, Errno::TIMEDOUT));
+            }
             if round % SHOWN_EVERY == 0 {
                 // Who waits for this sees that it goes on.
                 self.publish();
