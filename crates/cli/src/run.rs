@@ -9,6 +9,7 @@ mod runtimes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
@@ -349,10 +350,15 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         others: books.others,
     };
     render(&arguments, &record, plan.statistics_file);
-    match end.status.success() && books.files_lost {
-        // A line has said so.
-        true => Ok(Exit::Refused),
-        false => Ok(Exit::of(end.status)),
+    Ok(exit_of(end.status, books.files_lost))
+}
+
+/// As the program, unless what it changed of mapped files was lost after its end: a line has said
+/// so.
+fn exit_of(status: ExitStatus, has_lost_files: bool) -> Exit {
+    match status.success() && has_lost_files {
+        true => Exit::Refused,
+        false => Exit::of(status),
     }
 }
 

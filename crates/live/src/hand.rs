@@ -8,9 +8,9 @@
 //! processor: were it not waited for, the pages would pass for pinned. While a request that was
 //! given up is not over, nothing more is asked of it.
 //!
-//! It also does what the engine must not wait for, or would have to be told of by itself: it maps a
-//! file where the engine manages memory, writes pages that can't be moved to a file, and waits until
-//! a file is on its disk. See [`Job`].
+//! It also does what the engine must not wait for, or would have to read a message of: it maps a
+//! file where the engine manages memory, writes pages that can't be moved to a file, and waits
+//! until a file is on its disk. See [`Job`].
 //!
 //! Meanwhile it watches the program's first thread: once that has ended, it wakes the engine, which
 //! then watches the others.
@@ -143,7 +143,7 @@ impl Hand {
     }
 
     /// Asks for work with a file. `None` if there is no thread for it, or it is at something else.
-    /// Engine only, which serves the faults of the hand until the [outcome](Self::outcome) is there.
+    /// Engine only, which serves the hand's faults until the [outcome](Self::outcome) is there.
     pub fn begin(&self, job: Job) -> Option<Begun> {
         if !self.is_there() || !self.is_idle() {
             return None;
@@ -156,7 +156,7 @@ impl Hand {
         match job {
             Job::Map(native, file) => {
                 let rights = u32::from(native.is_writable) * WRITABLE;
-                let rights = rights | u32::from(native.is_shared) * SHARED;
+                let rights = rights | (u32::from(native.is_shared) * SHARED);
                 self.rights.store(rights, Ordering::Relaxed);
                 about(MAP, file, (native.start, native.bytes, native.offset))
             }

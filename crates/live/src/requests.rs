@@ -156,8 +156,8 @@ pub enum Ask {
         /// Its length now, in bytes.
         bytes: usize,
     },
-    /// What is modified of shared files in a range is to go to them. It is on their disks by the
-    /// answer if the caller waits for that. Answers as [`AdviseFile`](Self::AdviseFile).
+    /// The program's changes of shared files in a range are to go to them. They are on their disks
+    /// by the answer if the caller waits for that. Answers as [`AdviseFile`](Self::AdviseFile).
     WriteBack {
         /// First address.
         start: usize,
@@ -166,8 +166,8 @@ pub enum Ask {
         /// The reason.
         why: WriteBack,
     },
-    /// A range of shared files is to be the kernel's for good: the program is about to do what can't
-    /// be kept right otherwise.
+    /// A range of shared files is to be the kernel's for good: the program is about to do what
+    /// can't be kept right otherwise.
     GiveFileUp {
         /// First address.
         start: usize,

@@ -160,7 +160,7 @@ pub enum Ending {
     StoreFull,
     /// The engine met something it can't go on with.
     EngineFailed,
-    /// What the program wrote to a mapped file could not be written there.
+    /// The program's changes of a mapped file could not be written there.
     FileLost,
 }
 

@@ -322,7 +322,7 @@ fn kernel_swap() -> Check {
     }
 }
 
-/// What mapped files give up where they are managed.
+/// Says what is given up where mapped files are managed.
 fn mapped_files() -> Check {
     let name = "mapped files";
     match Uffd::offered() {

@@ -49,7 +49,7 @@ pub fn complaint(process: &Process<'_>) -> Option<String> {
         shared::Ending::EngineFailed => "the engine met something it could not go on with",
         shared::Ending::FileLost => {
             return Some(format!(
-                "`{}` ({}) changed a mapped file that could not be written: what it changed is lost",
+                "`{}` ({}) changed a mapped file that could not be written: the change is lost",
                 process.name(),
                 process.pid()
             ));

@@ -110,8 +110,8 @@ fn check_files(arguments: &Arguments) -> Result<(), Refusal> {
     use std::os::unix::ffi::OsStrExt;
     if arguments.files_write && arguments.files.is_none() {
         refuse!(
-            "`--files-write`: goes with `--files`; add it, at best with a pattern of the files that \
-             this program alone writes to: `--files '*.dat' --files-write`"
+            "`--files-write`: goes with `--files`; add it, at best with a pattern of the files \
+             that this program alone writes to: `--files '*.dat' --files-write`"
         );
     }
     let Some(Some(pattern)) = &arguments.files else {

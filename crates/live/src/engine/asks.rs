@@ -56,23 +56,8 @@ impl Engine {
             Ask::ProtectFile { .. } | Ask::GrowFile { .. } => {
                 self.answer_of_files(requests, taken, ask);
             }
-            Ask::WriteBack { start, bytes, why } => {
-                let parts = self.addresses.files();
-                let parts = parts.collect_written(start_of(start), end_of(start, bytes));
-                self.write_back(requests, taken, &parts, why);
-            }
-            Ask::GiveFileUp { start, bytes } => {
-                let end = end_of(start, bytes);
-                self.give_files_up(start_of(start), end, Passed::Unusual);
-                requests.answer(taken, 0);
-            }
-            Ask::UseFile {
-                device,
-                number,
-                is_write,
-            } => {
-                let parts = self.use_file((device, number), is_write);
-                self.write_back(requests, taken, &parts, WriteBack::Leave);
+            Ask::WriteBack { .. } | Ask::GiveFileUp { .. } | Ask::UseFile { .. } => {
+                self.answer_of_written(requests, taken, ask);
             }
             Ask::Release => {
                 self.place.let_go(self.now);
@@ -94,12 +79,15 @@ impl Engine {
                 self.telemetry.flush_decisions();
                 self.write_all_back(requests, taken);
             }
-            Ask::Finish => {
-                self.tell_of_locks();
-                self.finish();
-                self.write_all_back(requests, taken);
-            }
+            Ask::Finish => self.answer_at_end(requests, taken),
         }
+    }
+
+    /// Ends what is recorded, and has files written, as the program ends.
+    fn answer_at_end(&mut self, requests: &Requests, taken: Taken) {
+        self.tell_of_locks();
+        self.finish();
+        self.write_all_back(requests, taken);
     }
 
     /// Answers what is asked of mapped files.
@@ -127,6 +115,31 @@ impl Engine {
             _ => unreachable!("the caller has the others"),
         };
         requests.answer(taken, answer);
+    }
+
+    /// Answers what is asked of files that are written back.
+    fn answer_of_written(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
+        match ask {
+            Ask::WriteBack { start, bytes, why } => {
+                let parts = self.addresses.files();
+                let parts = parts.collect_written(start_of(start), end_of(start, bytes));
+                self.write_back(requests, taken, &parts, why);
+            }
+            Ask::GiveFileUp { start, bytes } => {
+                let end = end_of(start, bytes);
+                self.give_files_up(start_of(start), end, Passed::Unusual);
+                requests.answer(taken, 0);
+            }
+            Ask::UseFile {
+                device,
+                number,
+                is_write,
+            } => {
+                let parts = self.use_file((device, number), is_write);
+                self.write_back(requests, taken, &parts, WriteBack::Leave);
+            }
+            _ => unreachable!("the caller has the others"),
+        }
     }
 
     /// Takes over what of a range can be managed and is not yet, of mappings of any size.

@@ -171,21 +171,8 @@ impl Engine {
             return Err(Passed::Refused);
         }
         let (start, end) = (made.start, made.start + made.bytes);
-        let native = Native {
-            start,
-            bytes: made.bytes,
-            offset: u64::from(made.first) * PAGE_BYTES,
-            is_writable,
-            is_shared,
-        };
-        file_maps::replace(native).map_err(|_| Passed::Refused)?;
         let (at, pages) = (page_of(start), pages_in(start, end));
-        if self.machine.register_closable(at, pages) != Ok(pages) {
-            // It can fail only after the rest has, or where the mapping is gone.
-            let _ = self.machine.unregister(at, pages);
-            let _ = file_maps::restore(native, file);
-            return Err(Passed::Refused);
-        }
+        self.put_memory_there(made, file)?;
         self.addresses.scanner_mut().forget(start, end);
         self.unmap_gone(at, pages);
         let pager = self.store.open_file(Source {
@@ -218,6 +205,26 @@ impl Engine {
         self.note_mapped(start, end);
         if is_written {
             self.note_files_written();
+        }
+        Ok(())
+    }
+
+    /// Puts private memory in the place of a mapping that has just been made, and registers it.
+    fn put_memory_there(&mut self, made: FileMapping, file: &OwnedFd) -> Result<(), Passed> {
+        let native = Native {
+            start: made.start,
+            bytes: made.bytes,
+            offset: u64::from(made.first) * PAGE_BYTES,
+            is_writable: made.kind & WRITE != 0,
+            is_shared: made.kind & SHARED != 0,
+        };
+        file_maps::replace(native).map_err(|_| Passed::Refused)?;
+        let (at, pages) = (page_of(made.start), (made.bytes / PAGE) as u64);
+        if self.machine.register_closable(at, pages) != Ok(pages) {
+            // It can fail only after the rest has, or where the mapping is gone.
+            let _ = self.machine.unregister(at, pages);
+            let _ = file_maps::restore(native, file);
+            return Err(Passed::Refused);
         }
         Ok(())
     }

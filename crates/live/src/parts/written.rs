@@ -26,7 +26,7 @@ const YIELD_NS: u64 = 5_000_000_000;
 /// The state of files that are written back, but for where they are mapped.
 #[derive(Default)]
 pub struct Written {
-    /// What threads wait for.
+    /// The writes that threads wait for.
     pub backs: Vec<Back>,
     /// The range that is about to become the kernel's. Faults there wait.
     pub held: Option<(usize, usize)>,

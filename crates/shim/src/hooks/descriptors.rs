@@ -14,10 +14,10 @@ use tidemark_live::requests::Ask;
 use super::is_followed;
 #[cfg(target_arch = "x86_64")]
 use crate::calls::interpose;
-use crate::calls::{find_original, keeping_errno, system_call};
+use crate::calls::{find_original, keeping_errno, regular_file, system_call};
 use crate::process::PROCESS;
 
-/// What a function does with files.
+/// The way in which a function uses files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// Reads from its first argument, or waits until that is on its disk.
@@ -36,7 +36,7 @@ enum Use {
     Allocate,
 }
 
-/// What is interposed, by name.
+/// The functions that are interposed.
 const FUNCTIONS: [(&CStr, Use); 33] = [
     (c"read", Use::Read),
     (c"pread", Use::Read),
@@ -83,13 +83,6 @@ pub(crate) fn find_originals() {
     }
 }
 
-/// Notes that a file is about to be mapped, and may be written back.
-pub(crate) fn note_written(file: RawFd) {
-    if let Some(found) = look_at(file) {
-        PROCESS.files.note_written(found.st_dev, found.st_ino);
-    }
-}
-
 /// Sees to what is about to be done, and answers where to go on.
 extern "C" fn prepare(first: usize, second: usize, third: usize, number: usize) -> usize {
     if PROCESS.files.has_written() && is_followed() {
@@ -112,7 +105,7 @@ extern "C" fn fail() -> isize {
 }
 
 fn announce(kind: Use, first: usize, second: usize, third: usize) {
-    let file = |number: usize| look_at(number as RawFd);
+    let file = |number: usize| regular_file(number as RawFd);
     let is_shorter = |found: &libc::stat| (second as i64) < found.st_size;
     match kind {
         Use::Read => tell(file(first), false),
@@ -148,23 +141,14 @@ fn tell(found: Option<libc::stat>, is_write: bool) {
     }
 }
 
-/// A regular file of the program's.
-fn look_at(number: RawFd) -> Option<libc::stat> {
+/// A file by a path of the program's.
+fn look_at_path(path: usize) -> Option<libc::stat> {
     // SAFETY: all zeros are a value of it.
     let mut found = unsafe { std::mem::zeroed::<libc::stat>() };
     let place = &raw mut found;
-    // SAFETY: the kernel writes to a live record, of its own layout.
-    let answer = unsafe { system_call(libc::SYS_fstat, [number.into(), place as _, 0, 0, 0]) };
-    (answer == 0 && found.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(found)
-}
-
-/// The same by a path.
-fn look_at_path(path: usize) -> Option<libc::stat> {
-    // SAFETY: as above.
-    let mut found = unsafe { std::mem::zeroed::<libc::stat>() };
-    let place = &raw mut found;
     let arguments = [libc::AT_FDCWD.into(), path as _, place as _, 0, 0];
-    // SAFETY: as above; the kernel refuses a path that can't be read.
+    // SAFETY: the kernel writes to a live record, of its own layout, and refuses a path that it
+    // can't read.
     let answer = unsafe { system_call(libc::SYS_newfstatat, arguments) };
     (answer == 0).then_some(found)
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tidemark_live::requests::{Ask, FileMapping, SHARED, TAKEN, WriteBack};
 use tidemark_live::sys::PAGE;
 
-use super::{descriptors, is_followed};
-use crate::calls::{keeping_errno, system_call};
+use super::is_followed;
+use crate::calls::{keeping_errno, regular_file, system_call};
 use crate::process::{ASK_LIMIT, PROCESS};
 
 /// `MADV_DONTNEED_LOCKED` (Linux `include/uapi/asm-generic/mman-common.h`).
@@ -54,7 +54,9 @@ pub(crate) fn announce(
         _ => 0,
     };
     if shared != 0 && rights & libc::PROT_WRITE != 0 && PROCESS.files.are_written() {
-        descriptors::note_written(file);
+        if let Some(found) = regular_file(file) {
+            PROCESS.files.note_written(found.st_dev, found.st_ino);
+        }
     }
     let is_managed = u32::try_from(offset / PAGE as i64).is_ok_and(|first| {
         let answer = PROCESS.requests.ask(

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// The most files that are told from others. Where there are more, any may be one.
+/// The most files that are known apart. Where there are more, any may be one.
 const WRITTEN_MAX: usize = 64;
 
 /// The managed files of a process.
