@@ -53,10 +53,12 @@ pub(crate) fn announce(
         libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => SHARED,
         _ => 0,
     };
-    if shared != 0 && rights & libc::PROT_WRITE != 0 && PROCESS.files.are_written() {
-        if let Some(found) = regular_file(file) {
-            PROCESS.files.note_written(found.st_dev, found.st_ino);
-        }
+    let is_written = shared != 0 && rights & libc::PROT_WRITE != 0;
+    if is_written
+        && PROCESS.files.are_written()
+        && let Some(found) = regular_file(file)
+    {
+        PROCESS.files.note_written(found.st_dev, found.st_ino);
     }
     let is_managed = u32::try_from(offset / PAGE as i64).is_ok_and(|first| {
         let answer = PROCESS.requests.ask(
