@@ -9,6 +9,7 @@ mod runtimes;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
@@ -82,6 +83,14 @@ pub struct Arguments {
         conflicts_with_all = ["in_thread", "in_step"]
     )]
     files: Option<Option<OsString>>,
+    /// With --files: manage shared mappings that are written to as well. What is changed is written
+    /// to the file when it leaves memory, on `msync`, `munmap` and at the program's end, however
+    /// that ends. Until then others that read the file, by whatever way, don't see it, and what
+    /// others write to the same pages is overwritten. A mapping is left to the kernel from the
+    /// moment on at which the program forks, maps the same part twice, or writes to the file by a
+    /// descriptor
+    #[arg(long, conflicts_with_all = ["in_thread", "in_step"])]
+    files_write: bool,
     /// The load control, which suspends some processes when all together don't fit in memory: none,
     /// working-set, medium-term, vms-swapper or task-swapper
     /// [default: working-set; in thread and in step: none]
@@ -310,7 +319,16 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         others: books.others,
     };
     render(&arguments, &record, plan.statistics_file);
-    Ok(Exit::of(end.status))
+    Ok(exit_of(end.status, books.files_lost))
+}
+
+/// As the program, unless what it changed of mapped files was lost after its end: a line has said
+/// so.
+fn exit_of(status: ExitStatus, has_lost_files: bool) -> Exit {
+    match status.success() && has_lost_files {
+        true => Exit::Refused,
+        false => Exit::of(status),
+    }
 }
 
 /// Shows and writes the statistics. The program has run, so a failure here is a message, and the

@@ -46,7 +46,7 @@ macro_rules! counters {
     { /// Of the pages read, those of files.
       engine file_ins FileIns Pages Sum Counted "file_ins" "file_ins" }
     { /// Of the pages written, those of files.
-      world file_outs FileOuts Pages Sum Counted _ "file_outs" }
+      engine file_outs FileOuts Pages Sum Counted "file_outs" "file_outs" }
     { /// Faults on pages that were in memory, unmapped.
       core soft_faults SoftFaults Faults Sum Counted "soft_faults" "soft_faults" }
     { /// First touches of anonymous memory, answered with zeros. Pages zeroed along with them are
@@ -142,6 +142,8 @@ macro_rules! counters {
       "file_mappings_passed" _ }
     { /// The size of those.
       engine file_bytes_passed FileBytesPassed Bytes Sum Counted "file_bytes_passed" _ }
+    { /// Mappings of files that are managed now and written back.
+      engine file_mappings_written FileMappingsWritten Times MeasuredLevel Counted _ _ }
     { /// The most memory that the engine itself had: its tables, stacks and buffers.
       engine engine_bytes EngineBytes Bytes MeasuredPeak Sampled "engine_bytes" _ }
     { /// Pages that were compressed as they left, and kept in memory.

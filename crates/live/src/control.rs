@@ -53,6 +53,8 @@ pub const PLAIN_SWAP: &str = "TIDEMARK_PLAIN_SWAP";
 /// The pattern of the paths of mapped files that are managed ([`glob`](crate::glob)): empty for all
 /// files. Absent: none.
 pub const FILES: &str = "TIDEMARK_FILES";
+/// If set, shared mappings of these files that are written to are managed as well.
+pub const FILES_WRITE: &str = "TIDEMARK_FILES_WRITE";
 /// If set, the program waits at each fault until all that follows from it is over, time is counted
 /// in faults, and only large mappings are managed: `engine/step.rs`.
 pub const IN_STEP: &str = "TIDEMARK_IN_STEP";

@@ -24,6 +24,7 @@
 //! | [`here`] | serves a fault on the thread that met it |
 //! | [`faults`] | serves a fault; takes a range under management |
 //! | [`files`] | mapped files: takes them over, serves their faults, follows their calls |
+//! | [`written`] | mapped files that are written back, or given up to the kernel |
 //! | [`changes`] | follows what the program unmaps, moves and empties |
 //! | [`asks`] | answers program threads |
 //! | [`calls`] | holds system calls up until their memory is there |
@@ -66,6 +67,7 @@ mod traced;
 mod trouble;
 mod turn;
 mod wipe;
+mod written;
 
 pub use crate::parts::intake::{FaultOutcome, Token};
 pub use crate::parts::lock::Lock;
@@ -91,6 +93,7 @@ use crate::parts::place::Place;
 use crate::parts::telemetry::Telemetry;
 use crate::parts::traced::Traced;
 use crate::parts::turns::Turns;
+use crate::parts::written::Written;
 use crate::shared::{ProcessIndex, Shared};
 use crate::store::SwapStore;
 
@@ -103,6 +106,7 @@ pub struct Engine {
     machine: LiveMachine,
     store: SwapStore,
     addresses: AddressSpace,
+    written: Written,
     intake: Intake,
     calls: Calls,
     place: Place,

@@ -71,6 +71,7 @@ pub mod calls;
 pub mod control;
 pub mod disk;
 pub mod engine;
+pub mod flush;
 pub mod glob;
 pub mod hand;
 pub mod machine;

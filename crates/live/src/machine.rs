@@ -452,6 +452,11 @@ impl LiveMachine {
         self.hand = Some(hand);
     }
 
+    /// The engine's helper, if there is one.
+    pub(crate) fn hand(&self) -> Option<&'static Hand> {
+        self.hand
+    }
+
     /// Returns true if `thread` is the engine's helper thread, its [`hand`](crate::hand).
     pub(crate) fn is_hand(&self, thread: u32) -> bool {
         self.hand.and_then(Hand::thread) == Some(thread)

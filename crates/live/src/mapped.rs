@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use tidemark_core::id::{PAGE_BYTES, PagerId};
 
 use crate::glob::Glob;
-use crate::sys::PAGE;
+use crate::sys::{Errno, PAGE};
 
 /// A part of the address space that shows a part of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,8 +25,10 @@ pub struct Part {
     pub pager: PagerId,
     /// The page of the file at `start`.
     pub first: u64,
-    /// True if the program shares its mapping, which it can't write to.
+    /// True if the program shares its mapping. It can't write to it unless that is written back.
     pub is_shared: bool,
+    /// True if what is modified goes to the file.
+    pub is_written: bool,
     /// True if the program may only read, in a mapping that is writable to the kernel.
     pub is_closed: bool,
 }
@@ -42,6 +44,11 @@ impl Part {
     pub fn address_of(&self, page: u64) -> usize {
         let pages = page.saturating_sub(self.first) as usize;
         (self.start.saturating_add(pages.saturating_mul(PAGE))).min(self.end)
+    }
+
+    /// The pages of the file that it shows.
+    pub fn pages(&self) -> Range<u64> {
+        self.first..self.page_at(self.end)
     }
 
     /// The part of it that lies in `start..end`.
@@ -65,6 +72,10 @@ pub struct MappedFile {
     pub identity: (u64, u64),
     /// The bytes of it that are known to be there.
     pub bytes: u64,
+    /// The number of writes to it that have failed, and the last one's error.
+    pub write_failures: (u64, Option<Errno>),
+    /// The number of times that the program has used it by a descriptor, beside its mappings.
+    pub uses: u32,
 }
 
 impl MappedFile {
@@ -81,6 +92,8 @@ pub struct Mapped {
     wanted: Option<Glob>,
     /// True if the user has named files: then it is said why one is not managed.
     pub is_named: bool,
+    /// True if shared mappings that are written to are to be managed.
+    pub are_written: bool,
     parts: BTreeMap<usize, Part>,
     files: BTreeMap<u32, MappedFile>,
     /// The pages that are to be read ahead of their use.
@@ -92,11 +105,13 @@ pub struct Mapped {
 }
 
 impl Mapped {
-    /// An empty table. The files whose paths match `wanted` are to be managed.
-    pub fn new(wanted: Option<Glob>, is_named: bool) -> Mapped {
+    /// An empty table. The files whose paths match `wanted` are to be managed, of shared mappings
+    /// that are written to if they `are_written`.
+    pub fn new(wanted: Option<Glob>, is_named: bool, are_written: bool) -> Mapped {
         Mapped {
             wanted,
             is_named,
+            are_written,
             ..Mapped::default()
         }
     }
@@ -173,6 +188,32 @@ impl Mapped {
         self.parts().filter(|part| part.pager == pager).collect()
     }
 
+    /// Those of which what is modified goes to the file, in `start..end`.
+    pub fn collect_written(&self, start: usize, end: usize) -> Vec<Part> {
+        let mut found = self.collect_overlaps(start, end);
+        found.retain(|part| part.is_written);
+        found
+    }
+
+    /// The parts that show some of these pages of the file with this identity, by way of whatever
+    /// mapping.
+    pub fn collect_of(&self, identity: (u64, u64), pages: &Range<u64>) -> Vec<Part> {
+        let is_same = |part: &Part| self.file(part.pager).identity == identity;
+        let overlaps = |part: &Part| {
+            let own = part.pages();
+            own.start < pages.end && pages.start < own.end
+        };
+        let parts = self.parts();
+        parts
+            .filter(|part| overlaps(part) && is_same(part))
+            .collect()
+    }
+
+    /// Returns true if the file of this number is in the table.
+    pub fn has_file(&self, pager: PagerId) -> bool {
+        self.files.contains_key(&pager.0)
+    }
+
     /// The file of a part.
     pub fn file(&self, pager: PagerId) -> &MappedFile {
         &self.files[&pager.0]
@@ -200,6 +241,7 @@ mod tests {
             pager: PagerId(3),
             first,
             is_shared: true,
+            is_written: false,
             is_closed: true,
         }
     }
@@ -209,12 +251,14 @@ mod tests {
             path: "/x".into(),
             identity: (1, 2),
             bytes: 4097,
+            write_failures: (0, None),
+            uses: 0,
         }
     }
 
     #[test]
     fn a_part_that_is_cut_out_leaves_both_ends() {
-        let mut mapped = Mapped::new(None, false);
+        let mut mapped = Mapped::new(None, false, false);
         mapped.insert(part(10, 20, 5), file());
         assert_eq!(mapped.take(13 * PAGE, 15 * PAGE), [part(13, 15, 8)]);
         let left: Vec<Part> = mapped.parts().collect();

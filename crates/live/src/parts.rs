@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`addresses`] | the program's address space: what is managed, to be adopted, locked |
 //! | [`intake`] | messages, faults that are not over, changes that are not settled, rests |
+//! | [`written`] | files that are written back: who waits, and who claims them |
 //! | [`calls`] | system calls that are held up until their memory is there |
 //! | [`mod@line`] | the record, the supervisor, the doorbell, a child's parent |
 //! | [`telemetry`] | the reports: [`gauges`], [`decisions`], [`sampling`], [`drawing`] |
@@ -35,3 +36,4 @@ pub mod traced;
 pub mod trouble;
 pub mod turns;
 pub mod units;
+pub mod written;

@@ -48,6 +48,17 @@ pub struct FileMapping {
     pub kind: u32,
 }
 
+/// The reason for which modified pages are to go to their file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteBack {
+    /// The range is about to be something else. If it can't be written, the program is ended.
+    Leave = 0,
+    /// The program asks for it. An error is the answer.
+    Start = 1,
+    /// The program asks for it to be on the disk.
+    Synchronize = 2,
+}
+
 /// Something asked of the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ask {
@@ -144,6 +155,33 @@ pub enum Ask {
         bytes_before: usize,
         /// Its length now, in bytes.
         bytes: usize,
+    },
+    /// The program's changes of shared files in a range are to go to them. They are on their disks
+    /// by the answer if the caller waits for that. Answers as [`AdviseFile`](Self::AdviseFile).
+    WriteBack {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+        /// The reason.
+        why: WriteBack,
+    },
+    /// A range of shared files is to be the kernel's for good: the program is about to do what
+    /// can't be kept right otherwise.
+    GiveFileUp {
+        /// First address.
+        start: usize,
+        /// Size in bytes.
+        bytes: usize,
+    },
+    /// The program is about to read or to write a file by a descriptor that it may have mapped.
+    UseFile {
+        /// The file's device.
+        device: u64,
+        /// Its number there.
+        number: u64,
+        /// True if the program changes it.
+        is_write: bool,
     },
     /// The program ends: write down the final state.
     Finish,
@@ -474,6 +512,13 @@ fn pack(ask: Ask) -> (u32, [u64; 3]) {
             bytes_before,
             bytes,
         } => (16, about(start, bytes_before, bytes as u64)),
+        Ask::WriteBack { start, bytes, why } => (17, about(start, bytes, why as u64)),
+        Ask::GiveFileUp { start, bytes } => (18, range(start, bytes)),
+        Ask::UseFile {
+            device,
+            number,
+            is_write,
+        } => (19, [device, number, is_write.into()]),
     }
 }
 
@@ -517,6 +562,21 @@ fn unpack(kind: u32, [first, second, third]: [u64; 3]) -> Ask {
             start,
             bytes_before: bytes,
             bytes: third as usize,
+        },
+        17 => Ask::WriteBack {
+            start,
+            bytes,
+            why: match third {
+                0 => WriteBack::Leave,
+                1 => WriteBack::Start,
+                _ => WriteBack::Synchronize,
+            },
+        },
+        18 => Ask::GiveFileUp { start, bytes },
+        19 => Ask::UseFile {
+            device: first,
+            number: second,
+            is_write: third != 0,
         },
         _ => unreachable!("`pack` makes no other"),
     }
@@ -562,6 +622,16 @@ mod tests {
                 start,
                 bytes_before: 4096,
                 bytes,
+            },
+            Ask::WriteBack {
+                start,
+                bytes,
+                why: WriteBack::Synchronize,
+            },
+            Ask::UseFile {
+                device: u64::MAX,
+                number: 7,
+                is_write: true,
             },
         ] {
             let (kind, words) = pack(ask);

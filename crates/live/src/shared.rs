@@ -59,7 +59,7 @@ mod places;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"TIDEMARK");
 /// The version of the layout. Engines refuse any other. The number of counters is a part of it:
 /// each new one moves what lies behind.
-pub const VERSION: u64 = 14 | (Counter::ALL.len() as u64) << 32;
+pub const VERSION: u64 = 15 | (Counter::ALL.len() as u64) << 32;
 /// The number of processes that can be known at one time.
 pub const PROCESSES_MAX: usize = 1024;
 /// The number of buckets a latency histogram has. See [`bucket_of`].
@@ -77,7 +77,8 @@ pub const SIZE_BUCKET_BYTES: usize = 256;
 const HELD: u64 = u64::MAX;
 
 const HEADER_BYTES: usize = 4096;
-const PROCESS_BYTES: usize = 4096;
+/// Whole cache lines. The records together are whole pages.
+const PROCESS_BYTES: usize = 4096 + 512;
 const COUNTERS_AT: usize = Field::Name as usize + NAME_WORDS;
 const LATENCIES_AT: usize = COUNTERS_AT + places::COUNTERS;
 const CLUSTERS_AT: usize = LATENCIES_AT + Latency::ALL.len() * LATENCY_BUCKETS;
@@ -159,6 +160,8 @@ pub enum Ending {
     StoreFull,
     /// The engine met something it can't go on with.
     EngineFailed,
+    /// The program's changes of a mapped file could not be written there.
+    FileLost,
 }
 
 /// The place of a process in the table.
@@ -704,6 +707,7 @@ impl<'a> Process<'a> {
             0 => Ending::Unsaid,
             1 => Ending::FetchFailed,
             2 => Ending::StoreFull,
+            4 => Ending::FileLost,
             _ => Ending::EngineFailed,
         }
     }

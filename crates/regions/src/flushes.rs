@@ -1,39 +1,20 @@
-//! Flushes: what is modified of a file's pages is written while the engine goes on serving.
-//!
-//! # Invariants
-//! 1. A flush is over when all of its range has been looked at since it began, and the writes that
-//!    had begun by then are over.
+//! Flushes: see [`tidemark_live::flush`].
 
-use std::ops::Range;
 use std::sync::mpsc::SyncSender;
 
 use tidemark_core::driver::Driver;
-use tidemark_core::id::Ticket;
-use tidemark_core::time::Time;
+use tidemark_live::flush::Flush;
 
 use crate::command::{FlushError, Span};
 use crate::worker::{Worker, answer};
 
-/// The time after which pages that the kernel holds are looked at again.
-const PAUSE_NS: u64 = 10_000_000;
-/// The most pauses of a flush that waits for pages that the kernel holds.
-const TRIES_MAX: u32 = 100;
-
-/// A flush that is not over.
-pub(crate) struct Flush {
+/// A flush that a thread waits for.
+pub(crate) struct Awaited {
     span: Span,
     reply: SyncSender<Result<(), FlushError>>,
     /// The number of writes to its file that had failed before.
     failures: u64,
-    /// The pages that have not been looked at.
-    due: Range<u64>,
-    /// The number of pages that the kernel held, and that of the tries before.
-    held: u32,
-    tries: u32,
-    /// The last of the writes that it waits for, when nothing is due.
-    last: Option<Ticket>,
-    /// The time before which nothing is looked at.
-    paused_to: Time,
+    flush: Flush,
 }
 
 impl Worker {
@@ -43,15 +24,11 @@ impl Worker {
             // It has been dropped by another thread, and written before.
             return answer(&reply, Ok(()));
         };
-        self.flushes.push(Flush {
+        self.flushes.push(Awaited {
             span,
             reply,
             failures: file.write_failures(),
-            due: span.range(),
-            held: 0,
-            tries: 0,
-            last: None,
-            paused_to: self.now,
+            flush: Flush::new(span.range()),
         });
         self.go_on_flushing();
     }
@@ -61,50 +38,30 @@ impl Worker {
         if self.flushes.is_empty() {
             return;
         }
-        for mut flush in std::mem::take(&mut self.flushes) {
-            match self.go_on_with(&mut flush) {
-                Some(outcome) => answer(&flush.reply, outcome),
-                None => self.flushes.push(flush),
+        for mut awaited in std::mem::take(&mut self.flushes) {
+            match self.go_on_with(&mut awaited) {
+                Some(outcome) => answer(&awaited.reply, outcome),
+                None => self.flushes.push(awaited),
             }
         }
     }
 
     /// The outcome of a flush, if it is over.
-    fn go_on_with(&mut self, flush: &mut Flush) -> Option<Result<(), FlushError>> {
-        if self.now < flush.paused_to {
-            return None;
-        }
-        let at = flush.span.at;
+    fn go_on_with(&mut self, awaited: &mut Awaited) -> Option<Result<(), FlushError>> {
+        let at = awaited.span.at;
         let find = |worker: &Worker| worker.files.iter().position(|file| file.has(at));
-        while !flush.due.is_empty() {
-            let first = flush.due.start;
-            let (vm, machine) = (&mut self.vm, &mut self.machine);
-            flush.held += vm.handle_flush(self.now, machine, self.space, &mut flush.due);
+        let flush = &mut awaited.flush;
+        while flush.look(self.now, (&mut self.vm, &mut self.machine), self.space) {
             self.conclude();
-            if flush.due.start == first {
-                return None;
-            }
-            if flush.due.is_empty() {
-                let writes = find(self).and_then(|n| self.store.writes_of(self.files[n].pager));
-                flush.last = writes.map(|(_, last)| last);
-            }
+            flush.note_writes(find(self).and_then(|n| self.store.writes_of(self.files[n].pager)));
         }
         let Some(number) = find(self) else {
             return Some(Ok(()));
         };
-        let first = self.store.writes_of(self.files[number].pager);
-        let is_written = match (first, flush.last) {
-            (Some((first, _)), Some(last)) => first > last,
-            (Some(_) | None, None) | (None, Some(_)) => true,
-        };
-        if !is_written {
-            return None;
-        }
-        let outcome = self.files[number].outcome(flush.failures, flush.held);
-        if matches!(outcome, Err(FlushError::Held(_))) && flush.tries < TRIES_MAX {
-            flush.tries += 1;
-            (flush.held, flush.due) = (0, flush.span.range());
-            flush.paused_to = self.now.after_ns(PAUSE_NS);
+        let writes = self.store.writes_of(self.files[number].pager);
+        let held = flush.held(self.now, writes)?;
+        let outcome = self.files[number].outcome(awaited.failures, held);
+        if matches!(outcome, Err(FlushError::Held(_))) && flush.begin_again(self.now) {
             return None;
         }
         Some(outcome)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use tidemark_core::id::VirtPage;
 use tidemark_core::memory::address_space::Advice;
-use tidemark_live::store::files::{self, Locked, Source, Unsuitable};
+use tidemark_live::store::files::{self, Cached, Source, Unsuitable};
 use tidemark_live::store::pagers::{Contents, Pager};
 use tidemark_live::sys::PAGE;
 use tidemark_live::sys::memory::Mapping;
@@ -45,7 +45,7 @@ pub struct FileRegion(pub(crate) Region);
 pub struct FileRegionMut {
     region: Region,
     /// The file, which this locks, if it is one.
-    cached: Option<Arc<Locked>>,
+    cached: Option<Arc<Cached>>,
     path: PathBuf,
 }
 

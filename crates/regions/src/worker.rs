@@ -26,7 +26,7 @@ use crate::command::{Command, FilePart, Handle, Queue, Span, Statistics};
 use crate::compressed::Tier;
 use crate::error::Error;
 use crate::files::MappedFile;
-use crate::flushes::Flush;
+use crate::flushes::Awaited;
 use crate::settings::{Builder, Compression};
 
 /// The core learns of time this often while there is work.
@@ -56,7 +56,7 @@ pub(crate) struct Worker {
     pub(crate) files: Vec<MappedFile>,
     file_page_ins: u64,
     file_page_outs: u64,
-    pub(crate) flushes: Vec<Flush>,
+    pub(crate) flushes: Vec<Awaited>,
     /// The last transfer to or from the swap file, or to another file, that failed.
     failure: Option<String>,
     started: Instant,

@@ -181,7 +181,10 @@ fn details(total: &Statistics) -> Vec<(&'static str, String)> {
 fn files(total: &Statistics) -> Option<String> {
     let (managed, passed) = (total.file_mappings, total.file_mappings_passed);
     let read = bytes(total.file_ins * PAGE_BYTES);
-    let told = format!("{} mappings managed, {read} read", count(managed));
+    let mut told = format!("{} mappings managed, {read} read", count(managed));
+    if total.file_outs > 0 {
+        told += &format!(", {} written", bytes(total.file_outs * PAGE_BYTES));
+    }
     let left = format!(
         "; {} ({}) left as they were",
         count(passed),

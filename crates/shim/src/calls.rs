@@ -1,6 +1,7 @@
 //! Calls of the kernel and of the functions behind ours, with the error numbers of both.
 
 use std::ffi::{c_int, c_long};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Turns the kernel's answer into the C library's.
@@ -43,7 +44,17 @@ pub(crate) unsafe fn system_call(number: c_long, [a, b, c, d, e]: [c_long; 5]) -
     unsafe { system_call_of_six(number, [a, b, c, d, e, 0]) }
 }
 
-/// The same with six arguments.
+/// A file of the program's as the kernel describes it, if it is a regular one.
+pub(crate) fn regular_file(number: RawFd) -> Option<libc::stat> {
+    // SAFETY: all zeros are a value of it.
+    let mut found = unsafe { std::mem::zeroed::<libc::stat>() };
+    let place = &raw mut found;
+    // SAFETY: the kernel writes to a live record, of its own layout.
+    let answer = unsafe { system_call(libc::SYS_fstat, [number.into(), place as _, 0, 0, 0]) };
+    (answer == 0 && found.st_mode & libc::S_IFMT == libc::S_IFREG).then_some(found)
+}
+
+/// A system call with six arguments.
 ///
 /// # Safety
 /// As for the call.
@@ -90,3 +101,46 @@ pub(crate) unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_l
     }
     answer
 }
+
+/// Interposes one function each, by its name and a number. `prepare` is called with the first three
+/// arguments, as far as there are any, and that number. It answers where to go on, with all
+/// arguments as they lie in registers and on the stack.
+#[cfg(target_arch = "x86_64")]
+macro_rules! interpose {
+    ($prepare:ident, $($name:ident $number:literal)*) => {$(
+        /// Interposes the function of this name.
+        ///
+        /// # Safety
+        /// As for the C library's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn $name() {
+            std::arch::naked_asm!(
+                // What may hold arguments; seven words, which align the stack for the call.
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "push rax",
+                "mov ecx, {number}",
+                "call {prepare}",
+                "mov r11, rax",
+                "pop rax",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp r11",
+                number = const $number,
+                prepare = sym $prepare,
+            )
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use interpose;

@@ -12,6 +12,8 @@ use std::ffi::{CStr, c_int};
 use std::sync::atomic::AtomicUsize;
 
 use crate::calls::find_original;
+#[cfg(target_arch = "x86_64")]
+use crate::calls::interpose;
 use crate::hooks;
 use crate::process::PROCESS;
 
@@ -47,7 +49,7 @@ pub(crate) fn find_originals() {
 }
 
 /// Has the engine look, and answers where to go on.
-extern "C" fn prepare(number: usize) -> usize {
+extern "C" fn prepare(_: usize, _: usize, _: usize, number: usize) -> usize {
     hooks::catch_up();
     if number >= EXECUTES_FROM {
         PROCESS.way.announce_exec(PROCESS.is_filtered());
@@ -64,46 +66,8 @@ extern "C" fn fail() -> c_int {
     -1
 }
 
-/// Interposes one function each, by its name and its number in [`NAMES`].
 #[cfg(target_arch = "x86_64")]
-macro_rules! interpose {
-    ($($name:ident $number:literal)*) => {$(
-        /// Interposes the function of this name.
-        ///
-        /// # Safety
-        /// As for the C library's.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            std::arch::naked_asm!(
-                // What may hold arguments; seven words, which align the stack for the call.
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "push rax",
-                "mov edi, {number}",
-                "call {prepare}",
-                "mov r11, rax",
-                "pop rax",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "jmp r11",
-                number = const $number,
-                prepare = sym prepare,
-            )
-        }
-    )*};
-}
-
-#[cfg(target_arch = "x86_64")]
-interpose! {
+interpose! { prepare,
     _exit 0
     _Exit 1
     quick_exit 2

@@ -10,8 +10,10 @@
 use std::ffi::{c_int, c_long};
 
 use tidemark_live::engine::say;
+use tidemark_live::sys::PAGE;
 
 use crate::calls::{note_error, system_call};
+use crate::hooks::files;
 use crate::process::PROCESS;
 
 const STRICT: c_long = libc::SECCOMP_SET_MODE_STRICT as c_long;
@@ -60,6 +62,8 @@ pub(crate) extern "C" fn seccomp_by_call(
 
 /// Makes a call that sets a filter, if all goes well.
 fn setting(call: impl FnOnce() -> c_long) -> c_long {
+    // From now on nothing could ask for what is modified to be written before it is lost.
+    files::give_up(0, usize::MAX & !(PAGE - 1));
     let was_set = PROCESS.begin_filter();
     if !was_set && PROCESS.is_in_thread() && PROCESS.requests.has_engine() {
         say(

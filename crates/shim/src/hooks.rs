@@ -4,6 +4,7 @@
 //! from every caller. The calls that the C library makes by itself come by way of
 //! [`sites`](crate::sites).
 
+pub(crate) mod descriptors;
 pub(crate) mod files;
 
 use std::ffi::{c_int, c_long, c_void};
@@ -107,6 +108,9 @@ fn map(
     file: c_int,
     offset: i64,
 ) -> c_long {
+    if flags & libc::MAP_FIXED != 0 {
+        files::leave(start, bytes);
+    }
     if files::is_wanted(flags, file) {
         return map_file(start, bytes, rights, flags, file, offset);
     }
@@ -190,17 +194,26 @@ pub(crate) fn await_move(start: usize, bytes: usize) {
 /// Tells the engine that the program ends.
 pub(crate) fn finish() {
     if !PROCESS.is_filtered() && PROCESS.requests.has_engine() {
-        PROCESS.requests.ask(Ask::Finish, ASK_LIMIT);
+        PROCESS.requests.ask(Ask::Finish, end_limit());
     }
 }
 
-/// Has the engine write what it logs, references or decisions: the calling process is about to
-/// leave its memory.
+/// Has the engine write what it logs, references or decisions, and what the program has modified of
+/// mapped files: the calling process is about to leave its memory.
 ///
 /// A child that shares its parent's memory, to execute a program, leaves nothing.
 pub(crate) fn catch_up() {
-    if PROCESS.is_logged() && !PROCESS.is_filtered() && PROCESS.requests.has_engine() {
-        keeping_errno(|| PROCESS.requests.ask(Ask::CatchUp, ASK_LIMIT));
+    let is_owed = PROCESS.is_logged() || PROCESS.files.has_written();
+    if is_owed && !PROCESS.is_filtered() && PROCESS.requests.has_engine() {
+        keeping_errno(|| PROCESS.requests.ask(Ask::CatchUp, end_limit()));
+    }
+}
+
+/// The time for which a thread that ends its program waits for the engine.
+fn end_limit() -> Duration {
+    match PROCESS.files.has_written() {
+        true => Duration::MAX,
+        false => ASK_LIMIT,
     }
 }
 

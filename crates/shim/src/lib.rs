@@ -8,7 +8,8 @@
 //! - [`hooks`] sees what must be known at once, and falls through to the original; [`sites`] are
 //!   where the C library calls the kernel by itself, [`forks`] the ways to fork, [`ends`] those to
 //!   leave one's memory, [`spaces`] those to enter namespaces, [`filters`] those that forbid calls.
-//! - [`hooks::files`] reports mapped files that are managed.
+//! - [`hooks::files`] reports mapped files that are managed, and [`hooks::descriptors`] the use of
+//!   those that are written back by other ways.
 //! - [`own`] keeps the program's hands off the engine's memory, [`locks`] follows what it locks,
 //!   [`limits`] has the engine's addresses not count.
 //! - [`environment`] makes the variables of a program in step the same as in its recording.
@@ -76,6 +77,7 @@ static DESTRUCTOR: extern "C" fn() = destruct;
 
 /// Runs before the program's own constructors and `main`.
 extern "C" fn construct() {
+    hooks::descriptors::find_originals();
     if !environment::is_in_step() {
         return begin();
     }
@@ -142,14 +144,14 @@ fn start(setup: Setup) -> Result<(), Trouble> {
     }));
     exclude_own_data();
     if setup.files.is_some() {
-        hooks::files::note_wanted();
+        hooks::files::note_wanted(setup.are_files_written);
     }
     if setup.measures_locks {
         meters::start();
     }
     let holds_calls = setup.holds_calls;
     PROCESS.note_mode(setup.mode, setup.windows.is_some());
-    if setup.windows.is_some() {
+    if setup.windows.is_some() || setup.are_files_written {
         ends::find_originals();
     }
     if let Some(socket) = &setup.control {

@@ -18,6 +18,7 @@ use tidemark_live::sys::maps::{Area, Kind, Maps};
 use tidemark_live::sys::{Errno, PAGE, memory};
 
 use crate::calls::keeping_errno;
+use crate::hooks::files;
 use crate::own::visit_foreign;
 use crate::process::{ASK_LIMIT, PROCESS};
 
@@ -88,6 +89,7 @@ fn lock(start: usize, bytes: usize, flags: MlockFlags) -> c_int {
     if !is_known || bytes == 0 || !PROCESS.requests.has_engine() {
         return lock_as(flags);
     }
+    files::give_up(start, bytes);
     let marked = lock_as(MlockFlags::ONFAULT);
     // Of a range that ends early, what came before that end is locked.
     let is_large = let_go(start, bytes);
@@ -106,6 +108,7 @@ fn lock_current(flags: MlockAllFlags) -> Result<(), Errno> {
     // The list is read through a buffer of own memory.
     let mut maps = Maps::open()?;
     check_limit(&mut maps)?;
+    files::give_up(0, usize::MAX & !(PAGE - 1));
     if !flags.contains(MlockAllFlags::FUTURE) && IS_FUTURE.load(Ordering::Relaxed) {
         // There is no other way to have the kernel forget that.
         rustix::mm::munlockall()?;

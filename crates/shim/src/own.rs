@@ -25,9 +25,25 @@ const PARTS_TRIES: u32 = 3;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(start: *mut c_void, bytes: usize) -> c_int {
     visit_foreign(start as usize, bytes, |start, bytes| {
+        files::leave(start, bytes);
         // SAFETY: the caller's call, for a part of its range.
         unsafe { libc::syscall(libc::SYS_munmap, start, bytes) as c_int }
     })
+}
+
+/// Interposes `msync`. What the program has written to shared files that are managed goes to them.
+///
+/// # Safety
+/// As for the C library's `msync`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn msync(start: *mut c_void, bytes: usize, flags: c_int) -> c_int {
+    let arguments = [start as c_long, bytes as c_long, flags.into(), 0, 0];
+    // SAFETY: the caller's call. The kernel says what is wrong with it, and sees to other files.
+    let answer = unsafe { system_call(libc::SYS_msync, arguments) };
+    match answer {
+        0 => note_error(files::synchronize(start as usize, bytes, flags)) as c_int,
+        _ => note_error(answer) as c_int,
+    }
 }
 
 /// Interposes `madvise`. Advice about the engine's memory is not taken; the engine learns of memory
@@ -131,6 +147,7 @@ pub unsafe extern "C" fn pkey_mprotect(
     key: c_int,
 ) -> c_int {
     protect(start as usize, bytes, |start, bytes| {
+        files::give_up(start, bytes);
         // SAFETY: as above.
         unsafe { libc::syscall(libc::SYS_pkey_mprotect, start, bytes, rights, key) }
     })
@@ -158,6 +175,15 @@ pub unsafe extern "C" fn mremap(
         return libc::MAP_FAILED;
     }
     let (start, place) = (start as usize, place as usize);
+    if flags & libc::MREMAP_FIXED != 0 {
+        files::leave(place, bytes);
+    }
+    match bytes_before {
+        // A second mapping of the same.
+        0 => files::give_up(start, PAGE),
+        _ if bytes < bytes_before => files::leave(start.wrapping_add(bytes), bytes_before - bytes),
+        _ => {}
+    }
     let may_be_file = files::may_be_ours(start, bytes_before.max(1));
     let is_kept = flags & libc::MREMAP_DONTUNMAP != 0;
     if may_be_file && is_kept && files::advise(start, bytes_before, libc::MADV_NORMAL).is_some() {
@@ -174,6 +200,9 @@ pub unsafe extern "C" fn mremap(
             false => enlarge(start, bytes_before, bytes, flags),
         });
         answer = moved.unwrap_or(answer);
+    }
+    if may_be_file && answer >= 0 {
+        PROCESS.files.note(answer as usize, bytes);
     }
     let has_grown = may_be_file && answer >= 0 && bytes > bytes_before;
     let is_file = has_grown && files::grow(answer as usize, bytes_before, bytes);

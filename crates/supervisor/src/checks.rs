@@ -43,7 +43,7 @@ pub fn collect(folder: Option<&Path>) -> Vec<Check> {
         checks.push(trial(folder));
     }
     checks.extend([recording(), emulated_kernel()]);
-    checks.extend([kernel_swap(), tracing(), layout()]);
+    checks.extend([kernel_swap(), mapped_files(), tracing(), layout()]);
     checks
 }
 
@@ -319,6 +319,21 @@ fn kernel_swap() -> Check {
             "there is no memory cgroup",
             "boot without cgroup_disable=memory, or mount -t cgroup2 none /sys/fs/cgroup",
         ),
+    }
+}
+
+/// Says what is given up where mapped files are managed.
+fn mapped_files() -> Check {
+    let name = "mapped files";
+    match Uffd::offered() {
+        Ok(_) => fact(
+            name,
+            "`run --files` manages those that are read, `--files-write` those that are written to, \
+             too: each process has pages of its own, others see what is written after `msync`, \
+             `munmap` or the end, and no other process may write to the same pages"
+                .into(),
+        ),
+        Err(_) => fact(name, "left to the kernel: see userfaultfd".into()),
     }
 }
 

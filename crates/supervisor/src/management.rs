@@ -143,6 +143,7 @@ impl Management {
             .env_remove(control::POLICY_FILE)
             .env_remove(control::LOCKS)
             .env_remove(control::FILES)
+            .env_remove(control::FILES_WRITE)
             .env_remove(control::PLAIN_SWAP)
             .env_remove(control::CALLS)
             .envs(self.environment)

@@ -47,6 +47,13 @@ pub fn complaint(process: &Process<'_>) -> Option<String> {
         shared::Ending::FetchFailed => "a page could not be read back from the swap file",
         shared::Ending::StoreFull => "the store is full and no page could leave",
         shared::Ending::EngineFailed => "the engine met something it could not go on with",
+        shared::Ending::FileLost => {
+            return Some(format!(
+                "`{}` ({}) changed a mapped file that could not be written: the change is lost",
+                process.name(),
+                process.pid()
+            ));
+        }
     };
     Some(format!(
         "`{}` ({}) was ended: {what}",

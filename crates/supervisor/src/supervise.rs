@@ -82,6 +82,7 @@ pub fn supervise(
             // Whatever has connected or ended by now belongs to the run.
             if let Some(tree) = tree {
                 while tree.poll(None, Duration::ZERO) {}
+                tree.await_files();
             }
             return Ok(End { status, elapsed });
         }

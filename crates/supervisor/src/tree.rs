@@ -77,6 +77,8 @@ pub struct Tree {
     told: Vec<String>,
     /// The processes that were ended because the store was full.
     ended_for_room: u64,
+    /// True if a program's changes of a mapped file could not be written.
+    files_lost: bool,
     /// Records claimed for children that have not said hello, and since when.
     awaited: Vec<(ProcessIndex, Instant)>,
     /// Processes that are gone and written down, whose engines still use their records.
@@ -125,6 +127,8 @@ pub struct Books {
     pub suspensions: Vec<tidemark_results::suspension::Suspension>,
     /// The processes that were ended because the store was full.
     pub ended_for_room: u64,
+    /// True if a program's changes of a mapped file could not be written.
+    pub files_lost: bool,
     /// Remarks that a reader of the numbers may need.
     pub notes: Vec<String>,
     /// Remarks that a reader may need, too, and that have been made on stderr already.
@@ -155,6 +159,7 @@ impl Tree {
             turned_away: None,
             told: vec![],
             ended_for_room: 0,
+            files_lost: false,
             awaited: vec![],
             late: vec![],
             steward: Steward::new(Divider::default(), first_interval),
@@ -457,6 +462,7 @@ impl Tree {
             jobs,
             suspensions,
             ended_for_room: self.ended_for_room,
+            files_lost: self.files_lost,
             notes: std::mem::take(&mut self.notes),
             told: std::mem::take(&mut self.told),
             is_handed_over: false,
@@ -507,6 +513,7 @@ impl Tree {
             process.end(now_ns());
             self.counts_ended.add(&observation::counts_of(&process));
             self.ended_for_room += u64::from(process.ending() == shared::Ending::StoreFull);
+            self.files_lost |= process.ending() == shared::Ending::FileLost;
             self.told.extend(record::complaint(&process));
             let described = member.describe(&process, ending, now_ns());
             let life = member.peer.life.filter(|_| ending == Ending::Gone);

@@ -108,6 +108,12 @@ impl Plan {
 /// Refuses a pattern of files that is none.
 fn check_files(arguments: &Arguments) -> Result<(), Refusal> {
     use std::os::unix::ffi::OsStrExt;
+    if arguments.files_write && arguments.files.is_none() {
+        refuse!(
+            "`--files-write`: goes with `--files`; add it, at best with a pattern of the files \
+             that this program alone writes to: `--files '*.dat' --files-write`"
+        );
+    }
     let Some(Some(pattern)) = &arguments.files else {
         return Ok(());
     };
@@ -193,6 +199,7 @@ fn variables(
         (arguments.in_step, control::IN_STEP),
         (arguments.locks, control::LOCKS),
         (arguments.swap_plain, control::PLAIN_SWAP),
+        (arguments.files_write, control::FILES_WRITE),
     ];
     let asked = switches.iter().filter(|(is_asked, _)| *is_asked);
     variables.extend(asked.map(|&(_, name)| (name, "1".into())));

@@ -48,3 +48,4 @@ mod stress;
 mod swapped;
 mod trial;
 mod unmanaged;
+mod written;

@@ -86,7 +86,7 @@ fn a_file_that_is_named_and_not_managed_is_said_to_be_with_the_reason() {
     let outcome = program.run_managed(&["--files", "*/data", "--summary"], &["pass", &data]);
     let told = outcome.errors_text();
     for part in [
-        "data` is not managed: it is mapped shared and writable",
+        "data` is not managed: it is mapped shared and writable (`--files-write` manages such)",
         "data` is not managed: the program has opened it for writing",
         "data` is not managed: it is mapped to be executed",
         "0 mappings managed",

@@ -168,6 +168,35 @@ impl Vm {
         self.settle(machine);
     }
 
+    /// The same for what a range shows, as far as its pages are with pagers outside.
+    ///
+    /// Work: the pages that go.
+    pub fn forget_external(
+        &mut self,
+        machine: &mut dyn Machine,
+        space: SpaceId,
+        at: VirtPage,
+        pages: u64,
+    ) {
+        let Some(found) = self.memory.spaces().get(space) else {
+            return;
+        };
+        let end = at.0.saturating_add(pages);
+        for region in found.collect_overlaps(at.0, end) {
+            let object = self.memory.objects().get(region.object);
+            if !object.is_external() {
+                continue;
+            }
+            let first = region.index_at(VirtPage(region.start.max(at.0)));
+            let behind = region.index_at(VirtPage(region.end().min(end) - 1)) + 1;
+            for (index, _) in object.collect(first, behind) {
+                let object = region.object;
+                self.remove_page(machine, PageId { object, index });
+            }
+        }
+        self.settle(machine);
+    }
+
     /// Maps a private copy of pages of an object that is mapped somewhere already, from its page
     /// `first` on: what is written here is seen nowhere else. A fork copies them.
     pub fn map_private(

@@ -1,8 +1,9 @@
 //! Answering program threads.
 
 use super::Engine;
+use super::files::Passed;
 use crate::parts::units::{page_of, pages_in};
-use crate::requests::{Ask, FileMapping, Requests, Taken};
+use crate::requests::{Ask, FileMapping, Requests, Taken, WriteBack};
 use crate::sys::PAGE;
 
 impl Engine {
@@ -55,6 +56,9 @@ impl Engine {
             Ask::ProtectFile { .. } | Ask::GrowFile { .. } => {
                 self.answer_of_files(requests, taken, ask);
             }
+            Ask::WriteBack { .. } | Ask::GiveFileUp { .. } | Ask::UseFile { .. } => {
+                self.answer_of_written(requests, taken, ask);
+            }
             Ask::Release => {
                 self.place.let_go(self.now);
                 requests.answer(taken, 0);
@@ -73,14 +77,17 @@ impl Engine {
             Ask::CatchUp => {
                 self.catch_up();
                 self.telemetry.flush_decisions();
-                requests.answer(taken, 0);
+                self.write_all_back(requests, taken);
             }
-            Ask::Finish => {
-                self.tell_of_locks();
-                self.finish();
-                requests.answer(taken, 0);
-            }
+            Ask::Finish => self.answer_at_end(requests, taken),
         }
+    }
+
+    /// Ends what is recorded, and has files written, as the program ends.
+    fn answer_at_end(&mut self, requests: &Requests, taken: Taken) {
+        self.tell_of_locks();
+        self.finish();
+        self.write_all_back(requests, taken);
     }
 
     /// Answers what is asked of mapped files.
@@ -108,6 +115,31 @@ impl Engine {
             _ => unreachable!("the caller has the others"),
         };
         requests.answer(taken, answer);
+    }
+
+    /// Answers what is asked of files that are written back.
+    fn answer_of_written(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
+        match ask {
+            Ask::WriteBack { start, bytes, why } => {
+                let parts = self.addresses.files();
+                let parts = parts.collect_written(start_of(start), end_of(start, bytes));
+                self.write_back(requests, taken, &parts, why);
+            }
+            Ask::GiveFileUp { start, bytes } => {
+                let end = end_of(start, bytes);
+                self.give_files_up(start_of(start), end, Passed::Unusual);
+                requests.answer(taken, 0);
+            }
+            Ask::UseFile {
+                device,
+                number,
+                is_write,
+            } => {
+                let parts = self.use_file((device, number), is_write);
+                self.write_back(requests, taken, &parts, WriteBack::Leave);
+            }
+            _ => unreachable!("the caller has the others"),
+        }
     }
 
     /// Takes over what of a range can be managed and is not yet, of mappings of any size.
@@ -138,12 +170,7 @@ impl Engine {
         }
         self.addresses.scanner_mut().forget(start, end);
         if self.addresses.contains(start) {
-            self.vm.unmap(
-                &mut self.machine,
-                self.space,
-                page_of(start),
-                pages_in(start, end),
-            );
+            self.unmap_gone(page_of(start), pages_in(start, end));
             self.addresses.remove(start, end);
             self.note_unmapped(start, end);
             self.forget_neighbours(start, end);
@@ -153,4 +180,17 @@ impl Engine {
             self.take_over(start, end);
         }
     }
+}
+
+/// The start of the page of an address.
+fn start_of(address: usize) -> usize {
+    address & !(PAGE - 1)
+}
+
+/// The end of the last page of a range.
+fn end_of(start: usize, bytes: usize) -> usize {
+    start
+        .saturating_add(bytes)
+        .div_ceil(PAGE)
+        .saturating_mul(PAGE)
 }

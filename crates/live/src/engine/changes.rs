@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use tidemark_core::id::VirtPage;
+
 use super::Engine;
 use crate::parts::intake::Late;
 use crate::parts::units::{now, page_of, pages_in};
@@ -152,16 +154,19 @@ impl Engine {
 
     /// Drops a range that is not mapped any more, or not as it was.
     pub(super) fn forget_range(&mut self, start: usize, end: usize) {
-        self.vm.unmap(
-            &mut self.machine,
-            self.space,
-            page_of(start),
-            pages_in(start, end),
-        );
+        self.unmap_gone(page_of(start), pages_in(start, end));
         self.addresses.forget(start, end);
         self.note_unmapped(start, end);
         self.forget_neighbours(start, end);
         self.forget_files(start, end);
+    }
+
+    /// Unmaps a range in the core whose mapping is gone. Something else may stand there: pages that
+    /// are written to a file must not be moved out of it, as if others could want them.
+    pub(super) fn unmap_gone(&mut self, at: VirtPage, pages: u64) {
+        let (vm, machine) = (&mut self.vm, &mut self.machine);
+        vm.forget_external(machine, self.space, at, pages);
+        vm.unmap(machine, self.space, at, pages);
     }
 
     /// Leaves a range to the program that it has just mapped. A scan may have been quicker than its
@@ -212,6 +217,7 @@ impl Engine {
         } = late;
         self.addresses.remove(to, to + bytes);
         self.forget_files(to, to + bytes);
+        self.unmap_gone(page_of(to), pages_in(to, to + bytes));
         self.vm.remap(
             &mut self.machine,
             self.space,

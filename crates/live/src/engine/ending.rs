@@ -26,6 +26,7 @@ impl Engine {
 
     /// Ends this process, and leaves the program, which is not in the memory that it served.
     fn leave(&mut self) -> ! {
+        self.finish_files();
         self.telemetry.publish_samples();
         self.publish();
         self.telemetry.flush_decisions();

@@ -33,6 +33,9 @@ impl Engine {
 
     pub(super) fn serve(&mut self, arrival: Arrival) {
         let at = page_of(arrival.address);
+        if self.is_given_up(arrival.address) {
+            return self.intake.faults_mut().put_off(arrival);
+        }
         if arrival.is_write && self.machine.is_closed(arrival.address) {
             return self.refuse_write(arrival);
         }
@@ -163,7 +166,10 @@ impl Engine {
             }
             Event::StoreFull => self.report_if_verbose("the swap store is full"),
             Event::Disowned { at, .. } => self.note_disowned(at),
-            Event::StoreFailed => self.report_if_verbose("the swap store fails to take pages"),
+            Event::StoreFailed => {
+                self.hear_all_failed_writes();
+                self.report_if_verbose("the swap store fails to take pages");
+            }
             // One process has one space; whole processes are suspended by the supervisor.
             Event::Suspend { .. } | Event::Resume { .. } => {}
         }
@@ -230,7 +236,7 @@ impl Engine {
         }
         let end = address_of(at.plus(pages));
         // What the core may still believe to be there is of a mapping that is gone.
-        self.vm.unmap(&mut self.machine, self.space, at, pages);
+        self.unmap_gone(at, pages);
         let rights = tidemark_core::seams::machine::Rights::Write;
         let mapped = match self.setup.mode.ends_work_at_each_fault() {
             true => self.vm.map_apart(self.space, at, pages, rights),

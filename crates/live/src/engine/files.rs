@@ -16,6 +16,7 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::OFlags;
 use tidemark_core::event::Fault;
@@ -23,6 +24,7 @@ use tidemark_core::id::{FrameId, PAGE_BYTES, PagerId, VirtPage};
 use tidemark_core::memory::address_space::Advice;
 use tidemark_core::memory::frame::State;
 use tidemark_core::seams::machine::{Machine, Rights};
+use tidemark_core::seams::pager::Direction;
 
 use super::Engine;
 use crate::mapped::{MappedFile, Part};
@@ -33,6 +35,7 @@ use crate::requests::{FileMapping, SHARED, TAKEN};
 use crate::shared::Counter;
 use crate::store::Cause;
 use crate::store::files::{self, PAGES_MAX, Source};
+use crate::store::pagers::Contents;
 use crate::sys::file_maps::{self, Facts, Native};
 use crate::sys::uffd::Uffd;
 use crate::sys::{Errno, PAGE, program, reserve};
@@ -46,9 +49,14 @@ const GONE_PART: u64 = 16;
 
 /// The reason for which a mapping is left as the program has made it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Passed {
+pub(super) enum Passed {
     Executable,
     SharedWritable,
+    MappedTwice,
+    MappedElsewhere,
+    Forked,
+    UsedOtherwise,
+    Unusual,
     Closed,
     NoFile,
     InMemory,
@@ -64,7 +72,14 @@ impl Passed {
     fn reason(self) -> &'static str {
         match self {
             Passed::Executable => "it is mapped to be executed",
-            Passed::SharedWritable => "it is mapped shared and writable",
+            Passed::SharedWritable => {
+                "it is mapped shared and writable (`--files-write` manages such)"
+            }
+            Passed::MappedTwice => "other mappings of it must see what is written there",
+            Passed::MappedElsewhere => "another managed process has mapped it to write",
+            Passed::Forked => "a forked process shares it",
+            Passed::UsedOtherwise => "the program uses it by a descriptor, too",
+            Passed::Unusual => "the program asks for what only the kernel can do",
             Passed::Closed => "it is mapped without any rights",
             Passed::NoFile => "it is no regular file, or empty",
             Passed::InMemory => "its file system keeps it in memory",
@@ -90,6 +105,7 @@ impl Engine {
         let Ok(facts) = file_maps::facts(&file) else {
             return false;
         };
+        let cleared = self.make_way_for(made, &facts);
         if !self
             .addresses
             .files()
@@ -97,7 +113,7 @@ impl Engine {
         {
             return false;
         }
-        match self.replace_mapping(made, &file, &facts) {
+        match self.replace_mapping(made, &file, &facts, cleared) {
             Ok(()) => {
                 self.telemetry.add(Counter::FileMappings, 1);
                 true
@@ -106,14 +122,16 @@ impl Engine {
                 self.telemetry.add(Counter::FileMappingsPassed, 1);
                 self.telemetry
                     .add(Counter::FileBytesPassed, made.bytes as u64);
-                self.tell_of_passed(passed, &facts);
+                self.note_passed(made, &facts);
+                self.note_files_written();
+                self.tell_of_passed(passed, &facts.path);
                 false
             }
         }
     }
 
     /// Says once for each reason why a file that the user has named is not managed.
-    fn tell_of_passed(&mut self, passed: Passed, facts: &Facts) {
+    pub(super) fn tell_of_passed(&mut self, passed: Passed, path: &Path) {
         let bit = 1 << passed as u32;
         if !self.addresses.files().is_named || self.addresses.files().told & bit != 0 {
             return;
@@ -123,7 +141,7 @@ impl Engine {
             "{} ({}): `{}` is not managed: {}",
             self.setup.name,
             pid(),
-            facts.path.display(),
+            path.display(),
             passed.reason()
         ));
     }
@@ -133,41 +151,33 @@ impl Engine {
         made: FileMapping,
         file: &OwnedFd,
         facts: &Facts,
+        cleared: Result<(), Passed>,
     ) -> Result<(), Passed> {
-        judge(made, facts)?;
+        let is_writable = made.kind & WRITE != 0;
+        let is_shared = made.kind & SHARED != 0;
+        let is_written = is_shared && is_writable && self.addresses.files().are_written;
+        judge(made, facts, is_written)?;
+        cleared?;
         if reserve::is_locked(made.start, made.bytes) {
             return Err(Passed::Locked);
         }
-        let (own, bytes) = open_again(file, facts)?;
-        let is_writable = made.kind & WRITE != 0;
-        let is_shared = made.kind & SHARED != 0;
+        let source = open_again(file, facts, is_written)?;
+        let bytes = source.bytes;
+        if is_written {
+            self.claim_file(facts.identity)?;
+        }
         // The calls that made room for it may have left their messages, or be about to.
         if !self.await_changes() {
             return Err(Passed::Refused);
         }
         let (start, end) = (made.start, made.start + made.bytes);
-        let native = Native {
-            start,
-            bytes: made.bytes,
-            offset: u64::from(made.first) * PAGE_BYTES,
-            is_writable,
-            is_shared,
-        };
-        file_maps::replace(native).map_err(|_| Passed::Refused)?;
         let (at, pages) = (page_of(start), pages_in(start, end));
-        if self.machine.register_closable(at, pages) != Ok(pages) {
-            // It can fail only after the rest has, or where the mapping is gone.
-            let _ = self.machine.unregister(at, pages);
-            let _ = file_maps::restore(native, file);
-            return Err(Passed::Refused);
-        }
+        self.put_memory_there(made, file)?;
         self.addresses.scanner_mut().forget(start, end);
-        self.vm.unmap(&mut self.machine, self.space, at, pages);
+        self.unmap_gone(at, pages);
         let pager = self.store.open_file(Source {
-            file: own.into(),
-            cached: None,
-            bytes,
-            is_constant: is_shared,
+            is_constant: is_shared && !is_written,
+            ..source
         });
         let part = Part {
             start,
@@ -175,6 +185,7 @@ impl Engine {
             pager,
             first: made.first.into(),
             is_shared,
+            is_written,
             is_closed: !is_writable,
         };
         if part.is_closed {
@@ -185,11 +196,36 @@ impl Engine {
             path: facts.path.clone(),
             identity: facts.identity,
             bytes,
+            write_failures: (0, None),
+            uses: 0,
         };
         self.map_pages(part, known.pages());
         self.addresses.files_mut().insert(part, known);
         self.addresses.insert(start, end);
         self.note_mapped(start, end);
+        if is_written {
+            self.note_files_written();
+        }
+        Ok(())
+    }
+
+    /// Puts private memory in the place of a mapping that has just been made, and registers it.
+    fn put_memory_there(&mut self, made: FileMapping, file: &OwnedFd) -> Result<(), Passed> {
+        let native = Native {
+            start: made.start,
+            bytes: made.bytes,
+            offset: u64::from(made.first) * PAGE_BYTES,
+            is_writable: made.kind & WRITE != 0,
+            is_shared: made.kind & SHARED != 0,
+        };
+        file_maps::replace(native).map_err(|_| Passed::Refused)?;
+        let (at, pages) = (page_of(made.start), (made.bytes / PAGE) as u64);
+        if self.machine.register_closable(at, pages) != Ok(pages) {
+            // It can fail only after the rest has, or where the mapping is gone.
+            let _ = self.machine.unregister(at, pages);
+            let _ = file_maps::restore(native, file);
+            return Err(Passed::Refused);
+        }
         Ok(())
     }
 
@@ -201,10 +237,14 @@ impl Engine {
         }
         let (at, pager, first) = (page_of(part.start), part.pager, part.first);
         // What may be written to is the mapping's business.
-        let rights = Rights::Write;
-        let mapped = self
-            .vm
-            .map_copy(self.space, at, pages, pager, first, rights);
+        let (space, rights) = (self.space, Rights::Write);
+        let mapped = match part.is_written {
+            true => {
+                let mapped = self.vm.map_external(space, at, pages, pager, first, rights);
+                mapped.map(|_| ())
+            }
+            false => self.vm.map_copy(space, at, pages, pager, first, rights),
+        };
         mapped.expect("the range was unmapped");
     }
 
@@ -219,6 +259,9 @@ impl Engine {
             if self.addresses.files_mut().remove_unused(part.pager) {
                 self.store.close_file(part.pager);
             }
+        }
+        if parts.iter().any(|part| part.is_written) {
+            self.note_files_written();
         }
         let pages = parts.iter().map(|part| pages_in(part.start, part.end));
         self.addresses.files_mut().gone_pages += pages.sum::<u64>();
@@ -322,9 +365,11 @@ impl Engine {
 
     /// Returns true if what is at `at` may not be what the file has.
     fn is_modified(&self, at: VirtPage) -> bool {
-        let is_private = self.file_part(at).is_some_and(|part| !part.is_shared);
+        let may_be = self
+            .file_part(at)
+            .is_some_and(|part| !part.is_shared || part.is_written);
         let is_somewhere = self.vm.contents_at(self.space, at).is_some();
-        is_private && is_somewhere
+        may_be && is_somewhere
     }
 
     /// A page could not be had. If it is a file's, sees to who waits for it; else false.
@@ -335,7 +380,7 @@ impl Engine {
         if self.vm.slot_at(self.space, fault.at).is_some() {
             return false;
         }
-        let failure = self.store.take_failure_of(part.pager);
+        let failure = self.store.take_failure_of(part.pager, Direction::Fetch);
         let known = self.addresses.files().file(part.pager).bytes;
         let size = self.store.size_of_file(part.pager).unwrap_or(known);
         if size < known {
@@ -358,7 +403,7 @@ impl Engine {
 
     /// Takes in that a file is shorter than it was known to be: pages behind its end are lost, as
     /// natively, those that were modified included.
-    fn cut_file(&mut self, pager: PagerId, size: u64) {
+    pub(super) fn cut_file(&mut self, pager: PagerId, size: u64) {
         let file = self.addresses.files_mut().file_mut(pager);
         let before = std::mem::replace(&mut file.bytes, size);
         let path = file.path.display().to_string();
@@ -368,6 +413,10 @@ impl Engine {
             if start < part.end {
                 let (at, pages) = (page_of(start), pages_in(start, part.end));
                 self.take_away(at, pages);
+                if part.is_written {
+                    let (vm, machine) = (&mut self.vm, &mut self.machine);
+                    vm.forget_external(machine, self.space, at, pages);
+                }
                 self.vm.unmap(&mut self.machine, self.space, at, pages);
             }
         }
@@ -396,8 +445,8 @@ impl Engine {
             return 0;
         }
         let parts = self.addresses.files().collect_overlaps(start, end);
-        if parts.is_empty() {
-            return 0;
+        if let Some(answer) = self.advise_written((start, end), &parts, advice) {
+            return answer;
         }
         let kept = match advice {
             libc::MADV_NORMAL => Some(Advice::Normal),
@@ -429,6 +478,32 @@ impl Engine {
         TAKEN
     }
 
+    /// The answer to advice by which pages would be lost, or that the kernel alone can follow.
+    fn advise_written(
+        &mut self,
+        (start, end): (usize, usize),
+        parts: &[Part],
+        advice: i32,
+    ) -> Option<u64> {
+        const LOCKED: i32 = 24;
+        let empties = advice == libc::MADV_DONTNEED || advice == LOCKED;
+        let has_written = parts.iter().any(|part| part.is_written);
+        let are_all = parts.iter().all(|part| part.is_written);
+        let bytes: usize = parts.iter().map(|part| part.end - part.start).sum();
+        if parts.is_empty() || empties && !has_written {
+            return Some(0);
+        }
+        if empties && are_all && bytes >= end - start {
+            // They are the file's, and stay.
+            return Some(TAKEN);
+        }
+        if has_written && (empties || advice == libc::MADV_REMOVE) {
+            self.give_files_up(start, end, Passed::Unusual);
+            return Some(0);
+        }
+        None
+    }
+
     /// Has more read of what was asked for ahead, as far as there are frames for it.
     pub(super) fn read_files_ahead(&mut self) {
         while let Some(mut due) = self.addresses.files_mut().ahead.pop_front() {
@@ -449,6 +524,9 @@ impl Engine {
             return 0;
         };
         let end = start.saturating_add(bytes);
+        if rights == 0 || rights & !(READ | WRITE) != 0 {
+            self.give_files_up(start, end, Passed::Unusual);
+        }
         if !self.await_changes()
             || self
                 .addresses
@@ -487,7 +565,7 @@ impl Engine {
     /// Changes the program's rights to a part of a file. Memory that the program may only read is
     /// writable to the kernel, so that pages can be moved there, and closed by other means.
     fn protect_part(&mut self, part: Part, rights: u32) -> Result<(), Errno> {
-        if part.is_shared && rights & WRITE != 0 {
+        if part.is_shared && !part.is_written && rights & WRITE != 0 {
             // It was opened for reading only, or it would not be managed.
             return Err(Errno::ACCESS);
         }
@@ -553,12 +631,19 @@ impl Engine {
         self.addresses.insert(more.start, more.end);
         self.note_mapped(more.start, more.end);
         self.addresses.files_mut().put(more);
+        self.map_pages(more, self.addresses.files().file(part.pager).pages());
         let known = self.addresses.files().file(part.pager).bytes;
         let size = self.store.size_of_file(part.pager).unwrap_or(known);
         if size > known {
             self.grow_file(part.pager, size);
-        } else {
-            self.map_pages(more, self.addresses.files().file(part.pager).pages());
+        }
+        let identity = self.addresses.files().file(part.pager).identity;
+        let shown = self.addresses.files().collect_of(identity, &more.pages());
+        if part.is_written && shown.len() > 1 {
+            self.give_files_up(start, more.end, Passed::MappedTwice);
+            for other in shown.iter().filter(|other| other.is_written) {
+                self.give_files_up(other.start, other.end, Passed::MappedTwice);
+            }
         }
         TAKEN
     }
@@ -644,17 +729,21 @@ impl Engine {
 }
 
 /// Decides whether a mapping can be managed, by what the program has asked for and by what is known
-/// of the file.
-fn judge(made: FileMapping, facts: &Facts) -> Result<(), Passed> {
+/// of the file. It may be one that `is_written` back.
+fn judge(made: FileMapping, facts: &Facts, is_written: bool) -> Result<(), Passed> {
     let has = |right| made.kind & right != 0;
     let pages = (made.bytes / PAGE) as u64;
+    let is_changed = has(SHARED) && has(WRITE);
     let refusals = [
         (has(EXECUTE), Passed::Executable),
-        (has(SHARED) && has(WRITE), Passed::SharedWritable),
+        (is_changed && !is_written, Passed::SharedWritable),
         (!has(READ) && !has(WRITE), Passed::Closed),
         (!facts.is_regular || facts.bytes == 0, Passed::NoFile),
         (facts.is_in_memory, Passed::InMemory),
-        (facts.is_open_for_writing, Passed::OpenForWriting),
+        (
+            facts.is_open_for_writing && !is_written,
+            Passed::OpenForWriting,
+        ),
         (u64::from(made.first) + pages >= PAGES_MAX, Passed::Large),
     ];
     match refusals.iter().find(|(is_refused, _)| *is_refused) {
@@ -664,17 +753,32 @@ fn judge(made: FileMapping, facts: &Facts) -> Result<(), Passed> {
 }
 
 /// Opens a file of the program anew, so that nothing the program does to its descriptor matters.
-/// Answers its size, too.
-fn open_again(file: &OwnedFd, facts: &Facts) -> Result<(OwnedFd, u64), Passed> {
+fn open_again(file: &OwnedFd, facts: &Facts, is_written: bool) -> Result<Source, Passed> {
     use std::os::fd::AsRawFd;
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let opened = files::open(link.as_ref());
-    let (own, bytes) = opened.map_err(|_| Passed::Unreadable)?;
-    if bytes == 0 || bytes < facts.bytes {
+    let source = match is_written {
+        true => files::open_beside(link.as_ref()).map(|opened| Source {
+            file: opened.file.into(),
+            cached: Some(opened.cached),
+            bytes: opened.bytes,
+            is_constant: false,
+        }),
+        false => files::open(link.as_ref()).map(|(own, bytes)| Source {
+            file: own.into(),
+            cached: None,
+            bytes,
+            is_constant: false,
+        }),
+    };
+    let source = source.map_err(|_| Passed::Unreadable)?;
+    if source.bytes == 0 || source.bytes < facts.bytes {
         return Err(Passed::Unreadable);
     }
-    match file_maps::is_written_by_others(&own) {
-        true => Err(Passed::WrittenByOthers),
-        false => Ok((own, bytes)),
+    match &source.file {
+        // Whether others write to it can't be told beside the program, which does.
+        Contents::File(own) if !is_written && file_maps::is_written_by_others(own) => {
+            Err(Passed::WrittenByOthers)
+        }
+        _ => Ok(source),
     }
 }

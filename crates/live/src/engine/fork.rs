@@ -57,6 +57,7 @@ use tidemark_core::time::Time;
 
 use super::Engine;
 use super::budget::DIVIDING_NS_MAX;
+use super::files::Passed;
 use crate::machine::{LiveMachine, Probe};
 use crate::meters;
 use crate::parts::intake::{Arrival, Fate};
@@ -96,6 +97,7 @@ impl Engine {
     /// of what it writes to: with no more than either may have they hold no more together than this
     /// process might.
     pub(super) fn come_to_rest(&mut self) -> Option<ProcessIndex> {
+        self.give_all_files_up(Passed::Forked);
         // Memory that has not been found yet would be in both processes beside all budgets.
         self.look_at_size();
         self.place.let_go(self.now);

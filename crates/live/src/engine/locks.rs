@@ -9,6 +9,7 @@ use tidemark_core::driver::Driver;
 use tidemark_core::time::Time;
 
 use super::Engine;
+use super::files::Passed;
 use crate::parts::trouble::{pid, say};
 use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::sys::uffd::{Progress, Stop};
@@ -83,6 +84,11 @@ impl Engine {
         if !reserve::is_locked(start, end - start) {
             return;
         }
+        for part in self.addresses.files().collect_written(start, end) {
+            if reserve::is_locked(part.start, part.end - part.start) {
+                self.give_files_up(part.start, part.end, Passed::Locked);
+            }
+        }
         for (from, to) in self.addresses.collect_within(start, end) {
             for (from, to) in self.addresses.scanner_mut().collect_locked(from, to) {
                 self.let_go(from, to);
@@ -91,7 +97,7 @@ impl Engine {
     }
 
     /// Waits until no transfer is under way. False if one is at `end`.
-    fn await_rest(&mut self, end: Time) -> bool {
+    pub(super) fn await_rest(&mut self, end: Time) -> bool {
         loop {
             self.now = now();
             if self.settle_changes() {

@@ -21,6 +21,7 @@ use crate::parts::traced::Traced;
 use crate::parts::trouble::{Trouble, call, pid};
 use crate::parts::turns::Turns;
 use crate::parts::units::now;
+use crate::parts::written::Written;
 use crate::ranges::Ranges;
 use crate::shared::ProcessIndex;
 use crate::slots::SharedSlots;
@@ -63,6 +64,7 @@ impl Engine {
             store,
             addresses: AddressSpace::new(&setup)
                 .map_err(call("reading this process's mappings"))?,
+            written: Written::default(),
             intake: Intake::new().map_err(call("mapping the engine's memory"))?,
             calls: Calls::new(lent.calls, lent.is_near),
             place,
@@ -111,6 +113,7 @@ impl Engine {
     ) -> Result<(), Trouble> {
         let parent = self.line.begin_in_child();
         self.calls.begin_in_child();
+        self.written.begin_in_child();
         self.machine.keep(Ranges::new());
         // First of all: what its parent keeps for it would be in the way of whatever comes.
         let inherited = self.take_userfaultfd(record, parent.engine);

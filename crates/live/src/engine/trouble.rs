@@ -1,12 +1,13 @@
 //! Ending the program, with the reason.
 
+use tidemark_core::id::PagerId;
 use tidemark_core::seams::pager::Direction;
 
 use super::Engine;
 use crate::parts::trouble::{COMPRESSED_FULL, Trouble, pid, say};
 use crate::parts::units::size;
 use crate::shared::Ending;
-use crate::sys::signal;
+use crate::sys::{Errno, signal};
 
 impl Engine {
     /// Ends the program because a page it needs can't be read back.
@@ -45,10 +46,29 @@ impl Engine {
         self.end(Ending::EngineFailed, &trouble.to_string())
     }
 
+    /// Ends the program because what it has written to a mapped file can't be written there, and
+    /// would be lost without a word.
+    pub(super) fn end_for_file(&mut self, pager: PagerId, error: Errno) -> ! {
+        let why = self.describe_lost(pager, error);
+        self.end(Ending::FileLost, &why)
+    }
+
+    /// The words about what is lost of a file.
+    pub(super) fn describe_lost(&self, pager: PagerId, error: Errno) -> String {
+        let files = self.addresses.files();
+        let path = match files.has_file(pager) {
+            true => files.file(pager).path.display().to_string(),
+            false => "a mapped file".into(),
+        };
+        format!("`{path}` can't be written: {error}; what was changed there is lost")
+    }
+
     fn end(&mut self, ending: Ending, why: &str) -> ! {
         self.line.process().set_ending(ending);
         self.publish();
         say(&format!("{} ({}) is ended: {why}", self.setup.name, pid()));
+        // What it has written to other files is as safe as if the kernel had ended it.
+        self.finish_files();
         signal::end_process()
     }
 

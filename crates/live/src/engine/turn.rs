@@ -128,6 +128,9 @@ impl Engine {
         }
         self.sample();
         self.read_files_ahead();
+        for (taken, answer) in self.go_on_writing() {
+            requests.answer(taken, answer);
+        }
         self.carry_out();
         self.place.follow(
             self.addresses.managed(),
@@ -158,6 +161,7 @@ impl Engine {
     fn look_around(&mut self, requests: &Requests) {
         self.turns.note_tended(false);
         self.answer_asks(requests);
+        self.yield_files();
         self.follow_budget();
         self.take_unassigned(0);
         self.look_for_memory(requests);
@@ -218,11 +222,17 @@ impl Engine {
                         .start(ticket, request.direction, first, frames, machine);
                 }
                 Place::External { pager } => {
-                    assert_eq!(request.direction, Direction::Fetch, "files are copied");
                     let first = self.vm.pages_of(ticket)[0].index;
-                    self.telemetry.add(Counter::FileIns, request.pages.into());
-                    self.store
-                        .start_read(ticket, (pager, first), frames, machine);
+                    let (place, store) = ((pager, first), &mut self.store);
+                    let counter = match request.direction {
+                        Direction::Fetch => Counter::FileIns,
+                        Direction::Store => Counter::FileOuts,
+                    };
+                    self.telemetry.add(counter, request.pages.into());
+                    match request.direction {
+                        Direction::Fetch => store.start_read(ticket, place, frames, machine),
+                        Direction::Store => store.start_write(ticket, place, frames, machine),
+                    }
                 }
             }
             has_started = true;
@@ -279,6 +289,7 @@ impl Engine {
         let is_waited_for = self.vm.faults_pending() > 0
             || self.vm.transfers_pending() > 0
             || self.intake.freeze().has_lent()
+            || self.is_writing_back()
             || self.task.is_busy(&self.vm);
         if !self.telemetry.is_time_counted() {
             // Or the supervisor would take what was done for the program's own doing.

@@ -64,7 +64,11 @@ impl AddressSpace {
             scanner,
             managed: Ranges::new(),
             wiped: Ranges::new(),
-            files: Mapped::new(setup.files.clone(), setup.is_file_named),
+            files: Mapped::new(
+                setup.files.clone(),
+                setup.is_file_named,
+                setup.are_files_written,
+            ),
             adoption: Adoption::new(),
             outside: Outside::new(),
             locks: Locks::default(),

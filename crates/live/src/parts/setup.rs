@@ -49,6 +49,8 @@ pub struct Setup {
     pub files: Option<Glob>,
     /// True if the user has given that pattern.
     pub is_file_named: bool,
+    /// True if shared mappings of files that are written to are managed, too.
+    pub are_files_written: bool,
     /// True if what is written to the swap file is not encrypted.
     pub is_swap_plain: bool,
     /// Faults to inject into the store.
@@ -125,6 +127,7 @@ impl Setup {
             store,
             files: files.filter(|_| mode.manages_files()),
             is_file_named,
+            are_files_written: std::env::var_os(control::FILES_WRITE).is_some(),
             is_swap_plain: std::env::var_os(control::PLAIN_SWAP).is_some(),
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),

@@ -38,7 +38,7 @@ pub struct Source {
     /// The file, as [`open`] or [`open_to_write`] has opened it, or a pager.
     pub file: Contents,
     /// The same by way of the page cache, if pages are written.
-    pub cached: Option<Arc<Locked>>,
+    pub cached: Option<Arc<Cached>>,
     /// The size that it must have, in bytes. What lies beyond on the last page reads as zeros.
     pub bytes: u64,
     /// True if its owner writes to none of its pages.
@@ -62,15 +62,16 @@ pub struct Writable {
     /// The file, past the host's page cache where its file system can.
     pub file: OwnedFd,
     /// The same by way of the page cache.
-    pub cached: Arc<Locked>,
+    pub cached: Arc<Cached>,
     /// The size of the file in bytes.
     pub bytes: u64,
 }
 
-/// A file that is locked as long as this is there. The lock ends with it also while a child that
-/// another thread forks has the file open, and not when such a child lets go of it.
+/// A file that is written by way of the page cache, and locked as long as this is there, if it was
+/// locked. The lock ends with it also while a child that another thread forks has the file open,
+/// and not when such a child lets go of it.
 #[derive(Debug)]
-pub struct Locked {
+pub struct Cached {
     file: OwnedFd,
     process: u32,
 }
@@ -112,26 +113,17 @@ pub fn open(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
 /// room.
 pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, Unsuitable> {
     let call = Unsuitable::Call;
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let (flags, mode) = match is_new {
-        true => (flags | OFlags::CREATE, Mode::from_raw_mode(0o666)),
-        false => (flags, Mode::empty()),
-    };
-    let cached = rustix::fs::open(path, flags, mode).map_err(call)?;
-    let found = rustix::fs::fstat(&cached).map_err(call)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Unsuitable::Kind);
-    }
+    let (cached, mut size) = open_cached(path, is_new)?;
     // Some file systems know no locks, and say so.
     let locked = rustix::fs::flock(&cached, FlockOperation::NonBlockingLockExclusive);
     if locked == Err(Errno::WOULDBLOCK) {
         return Err(Unsuitable::InUse);
     }
-    let cached = Locked {
+    // The lock ends with this, whatever fails.
+    let cached = Cached {
         file: cached,
         process: std::process::id(),
     };
-    let mut size = found.st_size as u64;
     if is_new {
         rustix::fs::ftruncate(&cached.file, 0).map_err(call)?;
         size = 0;
@@ -140,6 +132,38 @@ pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, 
         lengthen(&cached.file, size, bytes).map_err(call)?;
         size = bytes;
     }
+    open_past_cache(cached, size)
+}
+
+/// The same without a lock, which its program might have or want: the file of a mapping.
+pub fn open_beside(path: &Path) -> Result<Writable, Unsuitable> {
+    let (file, size) = open_cached(path, false)?;
+    let cached = Cached {
+        file,
+        process: std::process::id(),
+    };
+    open_past_cache(cached, size)
+}
+
+/// Opens a file to read and to write it. Answers its size, too.
+fn open_cached(path: &Path, is_new: bool) -> Result<(OwnedFd, u64), Unsuitable> {
+    let call = Unsuitable::Call;
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let (flags, mode) = match is_new {
+        true => (flags | OFlags::CREATE, Mode::from_raw_mode(0o666)),
+        false => (flags, Mode::empty()),
+    };
+    let file = rustix::fs::open(path, flags, mode).map_err(call)?;
+    let found = rustix::fs::fstat(&file).map_err(call)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => Ok((file, found.st_size as u64)),
+        _ => Err(Unsuitable::Kind),
+    }
+}
+
+/// Opens a file once more, past the host's page cache where its file system can.
+fn open_past_cache(cached: Cached, bytes: u64) -> Result<Writable, Unsuitable> {
+    let call = Unsuitable::Call;
     rustix::fs::fcntl_setfl(&cached.file, OFlags::empty()).map_err(call)?;
     // By its number, as another file may have the path by now.
     let again = format!("/proc/self/fd/{}", cached.file.as_raw_fd());
@@ -151,11 +175,11 @@ pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, 
     Ok(Writable {
         file,
         cached: Arc::new(cached),
-        bytes: size,
+        bytes,
     })
 }
 
-impl Locked {
+impl Cached {
     /// Ends the lock, if this is the process that has taken it.
     pub fn unlock(&self) {
         if self.process == std::process::id() {
@@ -164,13 +188,18 @@ impl Locked {
         }
     }
 
+    /// The number of the file, for another thread of this process.
+    pub fn number(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
     /// Waits until all that was written to the file is on its disk.
     pub fn synchronize(&self) -> Result<(), Errno> {
         rustix::fs::fdatasync(&self.file)
     }
 }
 
-impl Drop for Locked {
+impl Drop for Cached {
     fn drop(&mut self) {
         self.unlock();
     }
@@ -231,6 +260,16 @@ impl SwapStore {
         Ok(found.st_size as u64)
     }
 
+    /// The file by way of the page cache, if pages are written.
+    pub fn cached_file(&self, file: PagerId) -> Option<Arc<Cached>> {
+        self.files.get(file).cached.clone()
+    }
+
+    /// The number by which the engine has a file that is only read.
+    pub fn number_of_file(&self, file: PagerId) -> RawFd {
+        self.files.get(file).file.as_file().as_raw_fd()
+    }
+
     /// The first and the last of the writes of a file that are not over.
     pub fn writes_of(&self, file: PagerId) -> Option<(Ticket, Ticket)> {
         let writes = &self.files.find(file).writes;
@@ -242,12 +281,13 @@ impl SwapStore {
         self.files.get_mut(file).source.bytes = bytes;
     }
 
-    /// Takes the last reading of a file that failed, and forgets those before it.
-    pub fn take_failure_of(&mut self, file: PagerId) -> Option<Failure> {
+    /// Takes the last transfer of a file in one direction that failed, and forgets those before it.
+    pub fn take_failure_of(&mut self, file: PagerId, direction: Direction) -> Option<Failure> {
         let failures = std::mem::take(&mut self.failures);
+        let is_wanted = |it: &Failure| it.file == Some(file) && it.direction == direction;
         let (of_file, others) = failures
             .into_iter()
-            .partition::<VecDeque<Failure>, _>(|failure| failure.file == Some(file));
+            .partition::<VecDeque<Failure>, _>(is_wanted);
         self.failures = others;
         of_file.back().copied()
     }

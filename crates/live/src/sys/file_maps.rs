@@ -1,7 +1,7 @@
 //! Mappings of the program's files, as the engine changes them; and what the kernel shows of a
 //! file, and of others that have it open.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, StatxFlags};
@@ -146,6 +146,45 @@ pub fn restore(mapping: Native, file: impl AsFd) -> Result<(), Errno> {
     // SAFETY: as for `replace`.
     unsafe { rustix::mm::mmap(start, mapping.bytes, rights, flags, file, mapping.offset)? };
     Ok(())
+}
+
+/// The same by a number of the calling thread's table, which is open until this is over.
+pub fn restore_numbered(mapping: Native, file: RawFd) -> Result<(), Errno> {
+    assert!(!super::memory::overlaps_own(
+        mapping.start,
+        mapping.start + mapping.bytes
+    ));
+    // SAFETY: by the caller's word.
+    restore(mapping, unsafe { BorrowedFd::borrow_raw(file) })
+}
+
+/// Writes a range of the program's memory to a file of that number. A page that is missing is a
+/// fault of the calling thread.
+pub fn write_numbered((start, bytes): (usize, usize), file: RawFd, at: u64) -> Result<(), Errno> {
+    let mut done = 0;
+    while done < bytes {
+        let (from, left) = (start + done, bytes - done);
+        // SAFETY: the kernel reads the program's memory, and refuses what is not mapped.
+        let written = unsafe {
+            let offset = at + done as u64;
+            libc::syscall(libc::SYS_pwrite64, file, from, left, offset)
+        };
+        match written {
+            1.. => done += written as usize,
+            0 => return Err(Errno::IO),
+            _ => match super::last_error() {
+                Errno::INTR => {}
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a file of that number is on its disk.
+pub fn synchronize_numbered(file: RawFd) -> Result<(), Errno> {
+    // SAFETY: open, by the word of the caller, until this is over.
+    rustix::fs::fdatasync(unsafe { BorrowedFd::borrow_raw(file) })
 }
 
 /// Changes the program's rights to a range of its own, as its call would. `rights` are those of

@@ -45,6 +45,36 @@ pub fn packets() -> Result<(OwnedFd, OwnedFd), Errno> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
 }
 
+/// Listens by a name that is in no folder. It is given out once, and ends with the socket.
+pub fn listen_by_name(name: &str) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(
+        &socket,
+        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
+    )?;
+    rustix::net::listen(&socket, 16)?;
+    Ok(socket)
+}
+
+/// The next connection to a socket that listens, if there is one.
+pub fn accept(listener: impl AsFd) -> Option<OwnedFd> {
+    rustix::net::accept_with(listener, SocketFlags::CLOEXEC).ok()
+}
+
+/// Connects to who listens by a name, and waits until that closes the connection, for `limit_ns`
+/// at most.
+pub fn await_end_of(name: &str, limit_ns: u64) -> Result<(), Errno> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
+    rustix::net::connect(&socket, &address)?;
+    match wait_readable(&[socket.as_fd()], Some(limit_ns))? {
+        0 => Err(Errno::TIMEDOUT),
+        _ => Ok(()),
+    }
+}
+
 /// Sends all of `bytes`, with `fds` attached to the first of them. A closed peer is an error, not
 /// a signal.
 pub fn send(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), Errno> {

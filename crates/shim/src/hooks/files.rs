@@ -7,26 +7,34 @@ use std::ffi::{c_int, c_long};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use tidemark_live::requests::{Ask, FileMapping, SHARED, TAKEN};
+use tidemark_live::requests::{Ask, FileMapping, SHARED, TAKEN, WriteBack};
 use tidemark_live::sys::PAGE;
 
 use super::is_followed;
-use crate::calls::{keeping_errno, system_call};
+use crate::calls::{keeping_errno, regular_file, system_call};
 use crate::process::{ASK_LIMIT, PROCESS};
 
 /// `MADV_DONTNEED_LOCKED` (Linux `include/uapi/asm-generic/mman-common.h`).
 const DONTNEED_LOCKED: c_int = 24;
 
-/// Has mappings of files told to the engine from now on.
-pub(crate) fn note_wanted() {
-    PROCESS.files.want();
+/// Has mappings of files told to the engine from now on; if they `are_written`, those that are
+/// written back as well.
+pub(crate) fn note_wanted(are_written: bool) {
+    PROCESS.files.want(are_written);
 }
 
 /// Returns true if a mapping that is about to be made is to be told to the engine.
 pub(crate) fn is_wanted(flags: c_int, file: RawFd) -> bool {
-    let kind = flags & libc::MAP_TYPE;
+    let kind = match flags & libc::MAP_TYPE {
+        libc::MAP_SHARED_VALIDATE => libc::MAP_SHARED,
+        kind => kind,
+    };
     let is_usual = kind == libc::MAP_PRIVATE || kind == libc::MAP_SHARED;
-    let special = libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_LOCKED | libc::MAP_GROWSDOWN;
+    let mut special = libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_GROWSDOWN;
+    if !PROCESS.files.has_written() {
+        // Else other mappings of its file must agree with it.
+        special |= libc::MAP_LOCKED;
+    }
     let is_asked = PROCESS.files.are_wanted();
     is_asked && is_usual && flags & special == 0 && file >= 0 && is_followed()
 }
@@ -41,10 +49,17 @@ pub(crate) fn announce(
     is_filled: bool,
 ) {
     PROCESS.forking.await_end();
-    let shared = match flags & libc::MAP_TYPE == libc::MAP_SHARED {
-        true => SHARED,
-        false => 0,
+    let shared = match flags & libc::MAP_TYPE {
+        libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => SHARED,
+        _ => 0,
     };
+    let is_written = shared != 0 && rights & libc::PROT_WRITE != 0;
+    if is_written
+        && PROCESS.files.are_written()
+        && let Some(found) = regular_file(file)
+    {
+        PROCESS.files.note_written(found.st_dev, found.st_ino);
+    }
     let is_managed = u32::try_from(offset / PAGE as i64).is_ok_and(|first| {
         let answer = PROCESS.requests.ask(
             Ask::MapFile(FileMapping {
@@ -84,6 +99,9 @@ pub(crate) fn advise(start: usize, bytes: usize, advice: c_int) -> Option<c_long
         libc::MADV_POPULATE_WRITE | DONTNEED_LOCKED => true,
         _ => false,
     };
+    // What it takes away of a shared file is not the file's contents.
+    let empties = matches!(advice, libc::MADV_DONTNEED | DONTNEED_LOCKED);
+    let is_kernels = is_kernels && !(empties && PROCESS.files.has_written());
     let is_aligned = start.is_multiple_of(PAGE);
     if is_kernels || !is_aligned || !may_be_ours(start, bytes) {
         return None;
@@ -119,6 +137,52 @@ pub(crate) fn grow(start: usize, bytes_before: usize, bytes: usize) -> bool {
         bytes,
     });
     grown.is_some()
+}
+
+/// Has what the program has written to shared files in a range go to them: something else is about
+/// to be there.
+pub(crate) fn leave(start: usize, bytes: usize) {
+    if may_be_written(start, bytes) {
+        let why = WriteBack::Leave;
+        ask_for_long(Ask::WriteBack { start, bytes, why });
+    }
+}
+
+/// Has shared files in a range be the kernel's, as the program is about to do what can't be kept
+/// right otherwise.
+pub(crate) fn give_up(start: usize, bytes: usize) {
+    if may_be_written(start, bytes) {
+        ask_for_long(Ask::GiveFileUp { start, bytes });
+    }
+}
+
+/// Has what the program has written to shared files in a range go to them, because it asks for it.
+/// Answers as the kernel does.
+pub(crate) fn synchronize(start: usize, bytes: usize, flags: c_int) -> c_long {
+    if !may_be_written(start, bytes) {
+        return 0;
+    }
+    let why = match flags & libc::MS_SYNC {
+        0 => WriteBack::Start,
+        _ => WriteBack::Synchronize,
+    };
+    match ask_for_long(Ask::WriteBack { start, bytes, why }) {
+        None | Some(0) => 0,
+        Some(answer) => -((answer - TAKEN) as c_long),
+    }
+}
+
+/// Returns true if a range may be a file's that is written back.
+fn may_be_written(start: usize, bytes: usize) -> bool {
+    PROCESS.files.has_written() && may_be_ours(start, bytes)
+}
+
+/// Asks for what takes as long as the disk does.
+fn ask_for_long(ask: Ask) -> Option<u64> {
+    keeping_errno(|| {
+        PROCESS.forking.await_end();
+        PROCESS.requests.ask(ask, Duration::MAX)
+    })
 }
 
 /// Returns true if a range may be a managed file's.

@@ -1,15 +1,24 @@
 //! The place of the mappings of files that the engine manages.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+/// The most files that are known apart. Where there are more, any may be one.
+const WRITTEN_MAX: usize = 64;
 
 /// The managed files of a process.
 pub(crate) struct Files {
     /// True if there are files to manage.
     are_wanted: AtomicBool,
+    /// True if those are, too, that are written back.
+    are_written: AtomicBool,
     /// The lowest address of all mappings that were ever managed.
     lowest: AtomicUsize,
     /// The first address behind them.
     end: AtomicUsize,
+    /// The number of files that have been mapped to be written back.
+    count: AtomicU32,
+    /// Their devices, and their numbers there.
+    written: [[AtomicU64; 2]; WRITTEN_MAX],
 }
 
 impl Files {
@@ -17,19 +26,28 @@ impl Files {
     pub(crate) const fn new() -> Files {
         Files {
             are_wanted: AtomicBool::new(false),
+            are_written: AtomicBool::new(false),
             lowest: AtomicUsize::new(usize::MAX),
             end: AtomicUsize::new(0),
+            count: AtomicU32::new(0),
+            written: [const { [const { AtomicU64::new(0) }; 2] }; WRITTEN_MAX],
         }
     }
 
-    /// Has them managed from now on.
-    pub(crate) fn want(&self) {
+    /// Has them managed from now on, and if they `are_written` those that are written back.
+    pub(crate) fn want(&self, are_written: bool) {
+        self.are_written.store(are_written, Ordering::Relaxed);
         self.are_wanted.store(true, Ordering::Relaxed);
     }
 
     /// Returns true if there are files to manage.
     pub(crate) fn are_wanted(&self) -> bool {
         self.are_wanted.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if there are files to write back.
+    pub(crate) fn are_written(&self) -> bool {
+        self.are_written.load(Ordering::Relaxed)
     }
 
     /// Takes in that a mapping may be managed.
@@ -43,5 +61,31 @@ impl Files {
     pub(crate) fn may_hold(&self, start: usize, bytes: usize) -> bool {
         let end = start.saturating_add(bytes);
         start < self.end.load(Ordering::Relaxed) && self.lowest.load(Ordering::Relaxed) < end
+    }
+
+    /// Takes in that a file may be written back, before it is.
+    pub(crate) fn note_written(&self, device: u64, number: u64) {
+        if self.may_be_written(device, number) {
+            return;
+        }
+        let place = self.count.fetch_add(1, Ordering::AcqRel) as usize;
+        if let Some([first, second]) = self.written.get(place) {
+            first.store(device, Ordering::Relaxed);
+            second.store(number, Ordering::Release);
+        }
+    }
+
+    /// Returns true if any file may be.
+    pub(crate) fn has_written(&self) -> bool {
+        self.count.load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns true if a file may be written back.
+    pub(crate) fn may_be_written(&self, device: u64, number: u64) -> bool {
+        let count = self.count.load(Ordering::Acquire) as usize;
+        let is_it = |[first, second]: &[AtomicU64; 2]| {
+            second.load(Ordering::Acquire) == number && first.load(Ordering::Relaxed) == device
+        };
+        count > WRITTEN_MAX || self.written[..count].iter().any(is_it)
     }
 }
