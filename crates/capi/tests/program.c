@@ -15,25 +15,10 @@
 
 #include <tidemark_memory.h>
 
+#include "expect.h"
+
 #define MIB ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
-
-static int failures;
-
-/* Expects something to hold, and says where it does not. */
-#define EXPECT(what)                                                                               \
-    ((what) ? (void)0                                                                              \
-            : (void)(failures++, printf("line %d: %s (%s)\n", __LINE__, #what, tidemark_message())))
-
-/* Expects a call that failed to have come to `status` and `error`, with a message about `text`. */
-#define EXPECT_FAILED(what, status, error, text)                                                   \
-    do {                                                                                           \
-        errno = 0;                                                                                 \
-        EXPECT(what);                                                                              \
-        EXPECT(errno == (error));                                                                  \
-        EXPECT(tidemark_status() == (status));                                                     \
-        EXPECT(strstr(tidemark_message(), (text)) != NULL);                                        \
-    } while (0)
 
 #define RW (PROT_READ | PROT_WRITE)
 #define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)

@@ -102,6 +102,22 @@ pub(crate) unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_l
     answer
 }
 
+/// Pushes the registers that may hold arguments: seven words, which align the stack for a call.
+#[cfg(target_arch = "x86_64")]
+macro_rules! keep_arguments {
+    () => {
+        "push rdi\npush rsi\npush rdx\npush rcx\npush r8\npush r9\npush rax"
+    };
+}
+
+/// Brings them back.
+#[cfg(target_arch = "x86_64")]
+macro_rules! restore_arguments {
+    () => {
+        "pop rax\npop r9\npop r8\npop rcx\npop rdx\npop rsi\npop rdi"
+    };
+}
+
 /// Interposes one function each, by its name and a number. `prepare` is called with the first three
 /// arguments, as far as there are any, and that number. It answers where to go on, with all
 /// arguments as they lie in registers and on the stack.
@@ -116,24 +132,11 @@ macro_rules! interpose {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             std::arch::naked_asm!(
-                // What may hold arguments; seven words, which align the stack for the call.
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "push rax",
+                crate::calls::keep_arguments!(),
                 "mov ecx, {number}",
                 "call {prepare}",
                 "mov r11, rax",
-                "pop rax",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
+                crate::calls::restore_arguments!(),
                 "jmp r11",
                 number = const $number,
                 prepare = sym $prepare,
@@ -143,4 +146,4 @@ macro_rules! interpose {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use interpose;
+pub(crate) use {interpose, keep_arguments, restore_arguments};

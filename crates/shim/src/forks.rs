@@ -15,6 +15,8 @@ use std::sync::atomic::AtomicUsize;
 use tidemark_live::sys::calls;
 
 use crate::calls::{find_original, keeping_errno, note_error, system_call_of_six};
+#[cfg(target_arch = "x86_64")]
+use crate::calls::{keep_arguments, restore_arguments};
 use crate::hooks::{self, Readiness};
 use crate::process::PROCESS;
 use crate::thread::{self, block_signals};
@@ -207,25 +209,12 @@ extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
 #[unsafe(naked)]
 unsafe extern "C" fn fork_by_clone3() -> c_long {
     std::arch::naked_asm!(
-        // Seven words, which align the stack for the call.
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "push rax",
+        keep_arguments!(),
         "mov rdi, rsi",
         "mov rsi, rdx",
         "call {copies_memory}",
         "mov r11d, eax",
-        "pop rax",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
+        restore_arguments!(),
         "test r11b, r11b",
         "jnz {fork}",
         "jmp {call}",

@@ -95,8 +95,7 @@ impl Engine {
 
     /// Takes in that there are more files that are written back, or fewer.
     pub(super) fn note_files_written(&mut self) {
-        let files = self.addresses.files();
-        let written: Vec<Part> = files.parts().filter(|part| part.is_written).collect();
+        let (files, written) = (self.addresses.files(), self.all_written());
         let has = |file| {
             let mut parts = written.iter();
             parts.any(|part| files.file(part.pager).identity == file)
@@ -152,11 +151,21 @@ impl Engine {
 
     /// The same for all parts that there are.
     pub(super) fn write_all_back(&mut self, requests: &Requests, taken: Taken) {
-        let parts = self
-            .addresses
-            .files()
-            .collect_written(EVERYWHERE.0, EVERYWHERE.1);
+        let parts = self.all_written();
         self.write_back(requests, taken, &parts, WriteBack::Leave);
+    }
+
+    /// All parts that are written back.
+    fn all_written(&self) -> Vec<Part> {
+        let files = self.addresses.files();
+        files.collect_written(EVERYWHERE.0, EVERYWHERE.1)
+    }
+
+    /// The parts of one file that are.
+    fn written_of(&self, file: Identity) -> Vec<Part> {
+        let mut parts = self.addresses.files().collect_of(file, &(0..u64::MAX));
+        parts.retain(|part| part.is_written);
+        parts
     }
 
     /// The pages that parts have of their files, to be written.
@@ -198,17 +207,12 @@ impl Engine {
             return None;
         }
         match (back.error, back.why) {
-            (None, _) => {}
             (Some((pager, error)), WriteBack::Leave) => self.end_for_file(pager, error),
-            (Some((_, error)), WriteBack::Start | WriteBack::Synchronize) => {
-                return Some(TAKEN + u64::from(error.raw_os_error().unsigned_abs()));
-            }
+            (Some(_), WriteBack::Start | WriteBack::Synchronize) => {}
+            (None, _) => self.synchronize(back)?,
         }
-        self.synchronize(back)?;
-        match back.error {
-            None => Some(TAKEN),
-            Some((_, error)) => Some(TAKEN + u64::from(error.raw_os_error().unsigned_abs())),
-        }
+        let error = back.error.map_or(0, |(_, error)| error.raw_os_error());
+        Some(TAKEN + u64::from(error.unsigned_abs()))
     }
 
     /// Has the hand wait for the disk. `None` while it does.
@@ -368,10 +372,7 @@ impl Engine {
 
     /// Takes in which writes have failed, of all files that are written back.
     pub(super) fn hear_all_failed_writes(&mut self) {
-        let parts = self
-            .addresses
-            .files()
-            .collect_written(EVERYWHERE.0, EVERYWHERE.1);
+        let parts = self.all_written();
         for part in parts {
             self.hear_failed_writes(part.pager);
         }
@@ -445,10 +446,7 @@ impl Engine {
         if std::mem::replace(&mut self.written.is_finishing, true) {
             return;
         }
-        let parts = self
-            .addresses
-            .files()
-            .collect_written(EVERYWHERE.0, EVERYWHERE.1);
+        let parts = self.all_written();
         if parts.is_empty() {
             return;
         }
@@ -486,9 +484,8 @@ impl Engine {
     }
 
     fn give_up_all_of(&mut self, file: Identity, why: Passed) {
-        let parts = self.addresses.files().collect_of(file, &(0..u64::MAX));
-        for part in parts.iter().filter(|part| part.is_written) {
-            self.give_up_file(*part, why);
+        for part in self.written_of(file) {
+            self.give_up_file(part, why);
         }
         self.written.note_native(file);
     }
@@ -496,8 +493,7 @@ impl Engine {
     /// Sees to the use of a file by a descriptor of the program, before that. Answers the parts
     /// that are to be written for it.
     pub(super) fn use_file(&mut self, file: Identity, is_write: bool) -> Vec<Part> {
-        let mut parts = self.addresses.files().collect_of(file, &(0..u64::MAX));
-        parts.retain(|part| part.is_written);
+        let parts = self.written_of(file);
         let Some(pager) = parts.first().map(|part| part.pager) else {
             return parts;
         };
