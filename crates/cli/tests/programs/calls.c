@@ -349,7 +349,10 @@ static void signal_stacks(void) {
         }
     }
     *timer = (struct itimerval){0};
-    setitimer(ITIMER_REAL, timer, 0);
+    // A signal may end any call that is held up before the listener has it (docs/limits.md).
+    while (setitimer(ITIMER_REAL, timer, 0))
+        if (errno != EINTR)
+            fail("setitimer");
     close(zeros);
     say("signals", signals >= 3, 0, 0);
     *stack = (stack_t){.ss_flags = SS_DISABLE};
