@@ -13,7 +13,7 @@ use tidemark_emulator::machine::{End, Machine, Outputs, Processor, find_kvm};
 use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
-use tidemark_results::{Ending, OtherProcesses, RunRecord, SCHEMA, Statistics, basis};
+use tidemark_results::{Ending, RunRecord, Statistics};
 use tidemark_supervisor::folder::PrivateFolder;
 use tidemark_supervisor::program::plain;
 
@@ -300,26 +300,11 @@ fn record(
         End::Failure => 1,
     };
     RunRecord {
-        schema: SCHEMA.into(),
-        tidemark: env!("CARGO_PKG_VERSION").into(),
-        command: words.to_vec(),
         policy: running.policy.clone(),
         mode: "kernel".into(),
         memory_bytes,
-        division: None,
-        task_bytes_min: None,
-        store: None,
         swap_bytes,
-        ending: Ending::Status(status),
-        ended_for_room: 0,
-        notes: vec![],
-        basis: basis::of_run(),
-        total,
-        jobs: None,
-        suspensions: vec![],
-        locks: None,
-        processes: vec![],
-        others: OtherProcesses::default(),
+        ..RunRecord::of(words.to_vec(), Ending::Status(status), total)
     }
 }
 

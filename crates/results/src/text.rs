@@ -6,7 +6,7 @@ mod width;
 
 pub use amounts::{bytes, count, processors};
 pub use state::{memory_map, state};
-pub use width::{folded, hanging, has_room, trimmed, wrap_last};
+pub use width::{broken, folded, hanging, has_room, trimmed, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
@@ -324,7 +324,6 @@ fn shortened(text: &str, characters_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{OtherProcesses, SCHEMA};
 
     fn record(processes: usize) -> RunRecord {
         let process = |pid: usize| ProcessRecord {
@@ -338,32 +337,20 @@ mod tests {
                 ..Statistics::default()
             },
         };
+        let total = Statistics {
+            page_ins: 1_234_567,
+            page_in_requests: 100_000,
+            elapsed_s: 2.5,
+            ..Statistics::default()
+        };
+        let command = vec!["sheep".into(), "4".into()];
         RunRecord {
-            schema: SCHEMA.into(),
-            tidemark: "0.1.0".into(),
-            command: vec!["sheep".into(), "4".into()],
             policy: "mach3".into(),
             mode: "thread".into(),
             memory_bytes: 256 << 20,
-            division: None,
-            task_bytes_min: None,
-            store: None,
-            swap_bytes: 4 << 30,
-            ending: Ending::Status(3),
-            ended_for_room: 0,
             notes: vec!["the swap file is read through the page cache".into()],
-            basis: crate::basis::of_run(),
-            total: Statistics {
-                page_ins: 1_234_567,
-                page_in_requests: 100_000,
-                elapsed_s: 2.5,
-                ..Statistics::default()
-            },
-            jobs: None,
-            suspensions: vec![],
-            locks: None,
             processes: (1..=processes).map(process).collect(),
-            others: OtherProcesses::default(),
+            ..RunRecord::of(command, Ending::Status(3), total)
         }
     }
 

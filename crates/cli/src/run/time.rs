@@ -166,9 +166,8 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidemark_results::basis;
     use tidemark_results::histogram::{Bucket, Histogram};
-    use tidemark_results::record::{Ending, Latency, Nanoseconds, OtherProcesses, SCHEMA};
+    use tidemark_results::record::{Ending, Latency, Nanoseconds};
 
     /// A record of faults, a number of 100 µs for each kind.
     fn record(page_in: u64, soft: u64, zero_fill: u64) -> RunRecord {
@@ -189,26 +188,11 @@ mod tests {
         total.latency.soft = latency(soft);
         total.latency.zero_fill = latency(zero_fill);
         RunRecord {
-            schema: SCHEMA.into(),
-            tidemark: String::new(),
-            command: vec!["sheep".into()],
             policy: "mach3".into(),
             mode: "thread".into(),
             memory_bytes: 256 << 20,
-            division: None,
-            task_bytes_min: None,
-            store: None,
             swap_bytes: 4 << 30,
-            ending: Ending::Status(0),
-            ended_for_room: 0,
-            notes: vec![],
-            basis: basis::of_run(),
-            total,
-            jobs: None,
-            suspensions: vec![],
-            locks: None,
-            processes: vec![],
-            others: OtherProcesses::default(),
+            ..RunRecord::of(vec![], Ending::Status(0), total)
         }
     }
 
