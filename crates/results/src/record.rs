@@ -290,7 +290,7 @@ pub struct Percentiles {
 }
 
 impl RunRecord {
-    /// The record of a program of which no more is told.
+    /// The record of a program, without all else.
     pub fn of(command: Vec<String>, ending: Ending, total: Statistics) -> RunRecord {
         RunRecord {
             schema: SCHEMA.into(),

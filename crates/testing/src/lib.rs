@@ -26,8 +26,8 @@ pub fn require(is_met: bool, why: &str) -> bool {
     is_met
 }
 
-/// What was started, unless `is_refusal` says of the error that the system does not permit it: then
-/// the test is skipped.
+/// Returns the engine or the like that was started, unless `is_refusal` says of the error that the
+/// system does not permit it: then the test is skipped.
 ///
 /// # Panics
 /// At any other error.
