@@ -108,7 +108,7 @@ mod tests {
     fn words_that_would_be_several_are_refused() {
         for word in ["", "a b", "a,b"] {
             let told = booting(&["touch", word]).line().unwrap_err().to_string();
-            assert!(told.contains("use `--script`"), "{told}");
+            assert!(told.contains("takes no blanks and commas"), "{told}");
         }
     }
 
