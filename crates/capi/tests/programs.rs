@@ -4,10 +4,10 @@ use std::fs;
 use std::mem::size_of;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidemark_memory::{tidemark_failure, tidemark_pager, tidemark_settings, tidemark_statistics};
-use tidemark_testing::{servers, skip};
+use tidemark_testing::{servers, skip, waits};
 
 /// The longest time that a program may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -80,14 +80,7 @@ fn succeed(command: &mut Command) {
 }
 
 fn end(mut child: Child) -> Output {
-    let end = Instant::now() + LIMIT;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("the program does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    waits::for_end(&mut child, LIMIT);
     child.wait_with_output().unwrap()
 }
 

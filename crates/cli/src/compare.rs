@@ -1,11 +1,13 @@
-//! `tidemark compare`: a prediction beside live runs, made by [`tidemark_comparison`].
+//! `tidemark compare`: a prediction beside live runs, made by [`tidemark_comparison`]; [`plan`] has
+//! what is asked for.
+
+mod plan;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_comparison::{MEASURED, Order, compare};
-use tidemark_lab::systems::plain::TIDEMARK;
+use tidemark_comparison::compare;
 use tidemark_report::terminal;
 use tidemark_results::compare::CompareRecord;
 
@@ -14,6 +16,7 @@ use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output::{self, say};
 use crate::run;
+use plan::MEASURED;
 
 /// Simulates a program under memory limits, runs it under them, compares the counts
 ///
@@ -77,27 +80,8 @@ impl Files for Arguments {}
 
 /// Records, predicts, runs and compares.
 pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
-    let store = run::Store::or_usual(arguments.store, arguments.in_step);
-    let policies = match arguments.policy {
-        named if named.is_empty() => vec![TIDEMARK.policy.into()],
-        named => named,
-    };
-    let order = Order {
-        program: arguments.program,
-        memory: arguments.memory,
-        policies,
-        store,
-        trace: arguments.trace,
-        is_exact: arguments.exact,
-        is_in_step: arguments.in_step,
-        runs: arguments.runs,
-        disk: arguments.disk,
-        load_control: arguments.load_control,
-        division: arguments.division.division,
-        per_task_min: arguments.division.per_task_min,
-        swap: arguments.swap,
-        swap_size: arguments.swap_size,
-    };
+    let sizes = |whole_bytes| plan::sizes(&arguments.memory, Some(whole_bytes));
+    let order = plan::order(&arguments, &sizes)?;
     let record = compare(&order, |line| say!("tidemark: {line}"))?;
     match arguments.json {
         true => output::print(&record.to_json()),

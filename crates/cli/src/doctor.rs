@@ -1,11 +1,13 @@
-//! `tidemark doctor`: what this host permits, what is missing, and the command that would give it.
+//! `tidemark doctor`: what this host permits, what is missing, and the command that would give it;
+//! [`checks`] has each.
+
+mod checks;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use tidemark_hostbench::{calibrate, kept};
 use tidemark_results::host::HostRecord;
-use tidemark_supervisor::checks;
 
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;

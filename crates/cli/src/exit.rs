@@ -4,7 +4,7 @@ use std::process::ExitStatus;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue};
-use tidemark_core::policies::collect_near;
+use tidemark_lab::near::collect_near;
 use tidemark_results::Ending;
 use tidemark_supervisor::{signals, supervise};
 

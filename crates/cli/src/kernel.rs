@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 use tidemark_emulator::image::{self, OnVolume};
-use tidemark_emulator::machine::{End, Machine, Outputs, Processor};
+use tidemark_emulator::machine::{End, Machine, Outputs, Processor, find_kvm};
 use tidemark_emulator::parameters::{Parameters, SHELL};
 use tidemark_lab::names::{check_load, find_live_policy};
 use tidemark_results::quantity;
-use tidemark_results::{Ending, OtherProcesses, RunRecord, SCHEMA, Statistics, basis};
+use tidemark_results::{Ending, RunRecord, Statistics};
 use tidemark_supervisor::folder::PrivateFolder;
 use tidemark_supervisor::program::plain;
 
@@ -169,6 +169,17 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
     }
 }
 
+fn processor(running: &Running) -> Result<Processor, Refusal> {
+    match running.kvm {
+        true => find_kvm().map_err(|why| {
+            Refusal::new(format!(
+                "`--kvm`: {why}; without `--kvm` the processor is emulated"
+            ))
+        }),
+        false => Ok(Processor::Emulated),
+    }
+}
+
 fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
     if tidemark_plugin::is_file(&running.policy) {
         refuse!(
@@ -181,7 +192,9 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
     let memory_bytes = quantity::parse("--memory", &running.memory)?;
     let swap_bytes = quantity::parse("--swap-size", &running.swap_size)?;
     let words = words(running)?;
-    let parameters = parameters(running, memory_bytes, &words).line()?;
+    let parameters = parameters(running, memory_bytes, &words).line();
+    let parameters =
+        parameters.map_err(|refusal| Refusal::new(format!("{refusal}; use `--script`")))?;
     let folder = PrivateFolder::new()?;
     let image = match &running.image {
         Some(path) => {
@@ -197,10 +210,7 @@ fn run_kernel(running: &Running) -> Result<Exit, Refusal> {
         swap: folder.put_blank("swap", swap_bytes.next_multiple_of(4096))?,
         parameters,
         limit_s: running.limit,
-        processor: match running.kvm {
-            true => Processor::Hosts,
-            false => Processor::Emulated,
-        },
+        processor: processor(running)?,
     };
     let outputs = Outputs {
         decisions: folder.put("decisions", b"")?,
@@ -290,26 +300,11 @@ fn record(
         End::Failure => 1,
     };
     RunRecord {
-        schema: SCHEMA.into(),
-        tidemark: env!("CARGO_PKG_VERSION").into(),
-        command: words.to_vec(),
         policy: running.policy.clone(),
         mode: "kernel".into(),
         memory_bytes,
-        division: None,
-        task_bytes_min: None,
-        store: None,
         swap_bytes,
-        ending: Ending::Status(status),
-        ended_for_room: 0,
-        notes: vec![],
-        basis: basis::of_run(),
-        total,
-        jobs: None,
-        suspensions: vec![],
-        locks: None,
-        processes: vec![],
-        others: OtherProcesses::default(),
+        ..RunRecord::of(words.to_vec(), Ending::Status(status), total)
     }
 }
 

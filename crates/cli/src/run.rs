@@ -6,6 +6,7 @@
 
 pub mod plan;
 mod runtimes;
+mod time;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -335,7 +336,8 @@ fn exit_of(status: ExitStatus, has_lost_files: bool) -> Exit {
 /// exit status stays the program's.
 fn render(arguments: &Arguments, record: &RunRecord, statistics_file: Option<OutputFile>) {
     if arguments.summary {
-        output::tell(&text::summary(record, output::width_of(&std::io::stderr())));
+        let width = output::width_of(&std::io::stderr());
+        output::tell(&text::summary(record, time::lines(record), width));
     }
     if let Some(file) = statistics_file
         && let Err(refusal) = file.write(record.to_json().as_bytes())

@@ -1,5 +1,6 @@
 //! `tidemark top`: a run as it goes on, in a terminal.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         let state = tidemark_tui::state_of(&mut ask)?;
         let width = output::terminal_width().unwrap_or(200);
         output::print(&screen::once(&state, width));
+    } else if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        refuse!("there is no terminal; `--once` prints one screen without");
     } else {
         tidemark_tui::show(&mut ask, Duration::from_secs_f64(arguments.interval))?;
     }

@@ -1,6 +1,6 @@
 //! Comparisons: a prediction beside live runs.
 //!
-//! [`plan`] is what is asked for. A program is recorded, replayed in the lab on the system
+//! [`Order`] is what is asked for. A program is recorded, replayed in the lab on the system
 //! `tidemark`, and run live; [`steps`] starts the commands that do so. Their counts make a record.
 //!
 //! With compressed memory, the default, the prediction takes the sizes of compressed pages from a
@@ -12,11 +12,8 @@
 
 #![forbid(unsafe_code)]
 
-mod plan;
+mod order;
 mod steps;
-
-use std::ffi::OsString;
-use std::path::PathBuf;
 
 use tidemark_lab::names::{unreadable, unrunnable};
 use tidemark_lab::study::prediction::{INSTRUCTION_PS, Prediction, case_of, instruction_ps};
@@ -27,63 +24,27 @@ use tidemark_results::compare::{Case, CompareRecord, Decisions, SCHEMA};
 use tidemark_results::suspension;
 use tidemark_supervisor::host;
 
-use plan::Plan;
 use steps::Steps;
 
-pub use plan::MEASURED;
-
-/// An order to compare. Amounts and names are as they were written, so that the reader of a refusal
-/// finds them again.
-#[derive(Clone, Debug)]
-pub struct Order {
-    /// The program and its arguments.
-    pub program: Vec<OsString>,
-    /// The amounts of memory.
-    pub memory: String,
-    /// The policies, of those that can run live.
-    pub policies: Vec<String>,
-    /// The store of pages that leave.
-    pub store: Store,
-    /// The path at which the recording is kept; if it is there already, it is taken in place of a
-    /// new one.
-    pub trace: Option<PathBuf>,
-    /// True if every change of page is recorded.
-    pub is_exact: bool,
-    /// True if the program waits at each fault until all is over, live and in the lab.
-    pub is_in_step: bool,
-    /// The number of times each live run is made.
-    pub runs: u32,
-    /// The disk that the prediction assumes; [`MEASURED`]: the one that live runs swap to.
-    pub disk: String,
-    /// The load control, of those that can run live; `None`: that of `tidemark run`.
-    pub load_control: Option<String>,
-    /// The rule by which memory is divided, as for `tidemark run`.
-    pub division: String,
-    /// The memory that is left to each process, as for `tidemark run`.
-    pub per_task_min: String,
-    /// The folder for the swap file of live runs.
-    pub swap: Option<PathBuf>,
-    /// The size of that file.
-    pub swap_size: Option<String>,
-}
+pub use order::Order;
 
 /// Records, predicts, runs and compares. `say` gets the step at work.
-pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
-    let plan = Plan::new(order)?;
-    let steps = Steps::new(&plan, say)?;
+pub fn compare(order: &Order<'_>, say: fn(&str)) -> Result<CompareRecord, Refusal> {
+    order.check()?;
+    let steps = Steps::new(order, say)?;
     let trace = steps.record()?;
     let read = Replay::read_managed(
         std::slice::from_ref(&trace),
         false,
-        Some(plan.extent()),
+        Some(order.extent()),
         &mut |_, _| (),
     );
     let read = read.map_err(|(path, error)| {
         let name = path.display().to_string();
         unreadable(&name, &error)
     })?;
-    let sizes = plan.memory_pages(&read)?;
-    let instruction_ps = match plan.is_in_step {
+    let sizes = order.memory_pages(&read)?;
+    let instruction_ps = match order.is_in_step {
         // Time is counted in faults.
         true => INSTRUCTION_PS,
         false => instruction_ps(&read, steps.time_native()?),
@@ -96,17 +57,17 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         }),
     };
     let prediction = Prediction {
-        disk: plan.disk.clone(),
+        disk: order.disk.clone(),
         compression,
         processors: host::processors() as u32,
         instruction_ps,
-        is_in_step: plan.is_in_step,
+        is_in_step: order.is_in_step,
         load: order.load_control.clone(),
-        divider: plan.divider,
+        divider: order.divider,
     };
     let mut cases = vec![];
     let mut facts = None;
-    for policy in &plan.policies {
+    for policy in &order.policies {
         steps.say(&format!("replaying, {policy}"));
         let draws = prediction.draw(&read, policy, &sizes);
         let mut draws = draws.map_err(|error| unrunnable(&error, read.page_bytes()))?;
@@ -114,7 +75,7 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
             let mut case = case_of(policy, &draws, place, read.page_bytes());
             let run = &draws[0].record.runs[place];
             let turns = suspension::decisions(&run.suspensions, |task| task);
-            run_live(&steps, &plan, &mut case, (decisions, &turns))?;
+            run_live(&steps, order, &mut case, (decisions, &turns))?;
             cases.push(case);
         }
         facts = draws.pop().map(|replayed| replayed.record);
@@ -124,28 +85,28 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     Ok(CompareRecord {
         schema: SCHEMA.into(),
         tidemark: env!("CARGO_PKG_VERSION").into(),
-        command: plan.words(),
+        command: order.words(),
         page_bytes: facts.page_bytes,
         records: trace.records,
         footprint_pages: facts.footprint_pages,
         processes: trace.processes,
-        disk: plan.disk.name.clone(),
+        disk: order.disk.name.clone(),
         store: order.store.name().into(),
         instruction_ps,
-        is_in_step: plan.is_in_step,
+        is_in_step: order.is_in_step,
         cases,
-        notes: plan.notes(),
+        notes: order.notes(),
     })
 }
 
 /// Runs the program live as often as is wanted, and compares the decisions of the first run.
 fn run_live(
     steps: &Steps<'_>,
-    plan: &Plan<'_>,
+    order: &Order<'_>,
     case: &mut Case,
     (predicted, predicted_turns): (&str, &str),
 ) -> Result<(), Refusal> {
-    for number in 1..=plan.runs {
+    for number in 1..=order.runs {
         let lived = steps.run_live(&case.policy, case.memory_bytes, number)?;
         case.live.push(lived.counts);
         if let Some(turns) = lived.turns.filter(|_| number == 1)

@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tidemark_core::id::PAGE_BYTES;
 use tidemark_hostbench::child;
 use tidemark_lab::study::{Compression, Replay};
 use tidemark_live::control::{self, Store};
@@ -17,7 +18,7 @@ use tidemark_supervisor::loading::preload;
 use tidemark_supervisor::management::{MEMORY_BYTES_MIN, STEP_POOL_BYTES};
 use tidemark_supervisor::program::plain;
 
-use crate::plan::Plan;
+use crate::Order;
 
 /// The longest time that one step may take.
 const LIMIT: Duration = Duration::from_secs(4 * 3600);
@@ -47,7 +48,7 @@ const INTERPRETERS: [&str; 4] = [
 
 /// A place to work, and the commands.
 pub struct Steps<'a> {
-    plan: &'a Plan<'a>,
+    order: &'a Order<'a>,
     say: fn(&str),
     tidemark: PathBuf,
     folder: PathBuf,
@@ -56,7 +57,7 @@ pub struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     /// Makes a folder for what the steps leave, which goes with this value.
-    pub fn new(plan: &'a Plan<'a>, say: fn(&str)) -> Result<Steps<'a>, Refusal> {
+    pub fn new(order: &'a Order<'a>, say: fn(&str)) -> Result<Steps<'a>, Refusal> {
         let name = format!("tidemark-compare-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         if let Err(error) = std::fs::create_dir(&folder) {
@@ -65,14 +66,14 @@ impl<'a> Steps<'a> {
         let Ok(tidemark) = std::env::current_exe() else {
             refuse!("this command's own file can't be found; call it by its path");
         };
-        if plan.is_in_step {
+        if order.is_in_step {
             // Recording and runs then have the same ones.
             if let Err(told) = host::keep_addresses() {
                 say(&told);
             }
         }
         Ok(Steps {
-            plan,
+            order,
             say,
             tidemark,
             folder,
@@ -87,14 +88,14 @@ impl<'a> Steps<'a> {
 
     /// Records the program, unless there is a trace of it.
     pub fn record(&self) -> Result<PathBuf, Refusal> {
-        let order = self.plan.order;
+        let order = self.order;
         let trace = match &order.trace {
             Some(path) if path.exists() => return Ok(path.clone()),
             Some(path) => path.clone(),
             None => self.folder.join("trace.tide"),
         };
         let layout = self
-            .plan
+            .order
             .is_in_step
             .then(|| self.learn_layout())
             .transpose()?;
@@ -114,7 +115,7 @@ impl<'a> Steps<'a> {
         // It is timed as all runs are: see `time_native`.
         command.extend(["record", "--time=never", "-o"].map(OsString::from));
         command.push(trace.clone().into());
-        if order.is_exact || self.plan.is_in_step {
+        if order.is_exact || self.order.is_in_step {
             command.push("--exact".into());
         }
         self.run(command, "recording")?;
@@ -168,7 +169,7 @@ impl<'a> Steps<'a> {
     /// Runs the program live.
     pub fn run_live(&self, policy: &str, memory_bytes: u64, number: u32) -> Result<Lived, Refusal> {
         let memory = tidemark_results::text::bytes(memory_bytes);
-        let which = match self.plan.runs {
+        let which = match self.order.runs {
             1 => String::new(),
             runs => format!(", {number} of {runs}"),
         };
@@ -176,11 +177,11 @@ impl<'a> Steps<'a> {
         let (statistics, log) = (self.folder.join("run.json"), self.folder.join("log"));
         let mut command = self.begin();
         self.push_run(&mut command, memory_bytes);
-        let store = self.plan.order.store.name();
+        let store = self.order.store.name();
         command.extend(["--store", store].map(OsString::from));
         command.extend(["--policy", policy].map(OsString::from));
         command.extend(["--stats".into(), statistics.clone().into()]);
-        if self.plan.is_in_step {
+        if self.order.is_in_step {
             command.extend(IN_STEP.map(OsString::from));
             command.extend(["--log-decisions".into(), log.clone().into()]);
         }
@@ -188,7 +189,7 @@ impl<'a> Steps<'a> {
         let record = read_record(&statistics)?;
         Ok(Lived {
             counts: counts_of(&record),
-            log: self.plan.is_in_step.then(|| read(&log)).transpose()?,
+            log: self.order.is_in_step.then(|| read(&log)).transpose()?,
             turns: turns_of(&record),
         })
     }
@@ -196,7 +197,7 @@ impl<'a> Steps<'a> {
     /// The beginning of each command: with the environment of the program.
     fn begin(&self) -> Vec<OsString> {
         let mut command: Vec<OsString> = vec!["env".into()];
-        if self.plan.is_in_step {
+        if self.order.is_in_step {
             command.push(TUNABLES.into());
             // The shell that starts Valgrind sets it to what it is.
             if let Ok(folder) = std::env::current_dir() {
@@ -212,24 +213,26 @@ impl<'a> Steps<'a> {
         command.extend([self.tidemark.clone().into(), "run".into()]);
         // In bytes: a number alone would be that of pages.
         command.extend(["--memory".into(), memory_bytes.to_string().into()]);
-        let order = self.plan.order;
-        command.extend(["--division", &order.division].map(OsString::from));
-        command.extend(["--per-task-min", &order.per_task_min].map(OsString::from));
-        if let Some(name) = &self.plan.order.load_control {
+        let order = self.order;
+        let divider = order.divider;
+        command.extend(["--division", divider.rule.name()].map(OsString::from));
+        let least = (divider.frames_min * PAGE_BYTES).to_string();
+        command.extend(["--per-task-min", &least].map(OsString::from));
+        if let Some(name) = &order.load_control {
             command.extend(["--load-control", name].map(OsString::from));
         }
-        if let Some(path) = &self.plan.order.swap {
+        if let Some(path) = &order.swap {
             command.extend(["--swap".into(), path.into()]);
         }
-        if let Some(size) = &self.plan.order.swap_size {
-            command.extend(["--swap-size", size].map(OsString::from));
+        if let Some(bytes) = order.swap_size_bytes {
+            command.extend(["--swap-size", &bytes.to_string()].map(OsString::from));
         }
     }
 
     /// Runs a command with the program behind it.
     fn run(&self, mut command: Vec<OsString>, what: &str) -> Result<(), Refusal> {
         command.push("--".into());
-        let program = self.plan.command();
+        let program = self.order.command();
         let name = program.first().map(|name| name.to_string_lossy());
         let name = name.unwrap_or_default().into_owned();
         command.extend(program);

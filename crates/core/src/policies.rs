@@ -4,8 +4,6 @@
 //! from this list and from what each policy says of itself.
 
 use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
 
 use crate::seams::policy::{Description, Policy};
 
@@ -153,11 +151,6 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.description.name == name)
 }
 
-/// The names of policies that differ from `name` by little, nearest first.
-pub fn near(name: &str) -> Vec<&'static str> {
-    collect_near(name, ENTRIES.iter().map(|entry| entry.description.name))
-}
-
 /// Makes the policy of that name for a memory of `frames` frames that may grow to `frames_max`.
 /// Knobs that are not named keep their defaults.
 pub fn build<'a>(
@@ -202,66 +195,9 @@ pub fn visit<'a, V: Visitor>(
     Ok(make_and_visit(entry, settings, visitor))
 }
 
-/// Those of the names `known` that differ from `name` by little: the nearest, and those that `name`
-/// is a part of.
-pub fn collect_near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut names: Vec<(usize, &str, bool)> = Vec::new();
-    for known in known {
-        let edits = count_edits(name, known);
-        let is_part = name.len() >= 4 && known.contains(name);
-        if edits <= 1 + known.len() / 4 || is_part {
-            names.push((edits, known, is_part));
-        }
-    }
-    names.sort();
-    let least = names.first().map_or(0, |(edits, ..)| *edits);
-    names.retain(|(edits, _, is_part)| *edits == least || *is_part);
-    names.into_iter().map(|(_, name, _)| name).collect()
-}
-
-/// The number of bytes that must be added, dropped, changed or swapped with their neighbour: the
-/// distance of optimal string alignment.
-fn count_edits(from: &str, to: &str) -> usize {
-    let (from, to) = (from.as_bytes(), to.as_bytes());
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    let mut above = vec![0; to.len() + 1];
-    let mut before = vec![0; to.len() + 1];
-    for (i, a) in from.iter().enumerate() {
-        core::mem::swap(&mut before, &mut above);
-        core::mem::swap(&mut above, &mut row);
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let changed = above[j] + usize::from(a != b);
-            row[j + 1] = changed.min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && from[i - 1] == *b && *a == to[j - 1] {
-                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
-            }
-        }
-    }
-    row[to.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_of_the_finger_finds_the_policy_that_was_meant() {
-        assert_eq!(near("fif"), ["fifo"]);
-        assert_eq!(near("clokc"), ["clock"]);
-        assert_eq!(near("rand"), ["random"]);
-        // Two letters swapped are one slip, and so nearer than what takes two.
-        assert_eq!(near("lur"), ["lru"]);
-        assert_eq!(near("fiof"), ["fifo"]);
-        assert!(near("completely-else").is_empty());
-    }
-
-    #[test]
-    fn edits_are_counted_as_levenshtein_did() {
-        assert_eq!(count_edits("kitten", "sitting"), 3);
-        assert_eq!(count_edits("", "abc"), 3);
-        assert_eq!(count_edits("abc", "abc"), 0);
-    }
 
     #[test]
     fn what_is_unknown_or_out_of_range_is_named() {

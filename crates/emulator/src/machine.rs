@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use tidemark_results::refusal::plain;
 use tidemark_results::{Refusal, refuse};
 
-const EMULATOR: &str = "qemu-system-x86_64";
+/// The program that emulates the machine.
+pub const EMULATOR: &str = "qemu-system-x86_64";
 /// The device by which Linux lends its processor to a virtual machine.
 const KVM: &str = "/dev/kvm";
 /// The number of lines of the console that are shown again when the machine does not end.
@@ -70,9 +71,6 @@ pub enum End {
 impl Machine {
     /// Runs the machine to its end and shows its console.
     pub fn run(&self, outputs: &Outputs) -> Result<End, Refusal> {
-        if self.processor == Processor::Hosts {
-            look_for_kvm()?;
-        }
         let mut child = match self.command(outputs)?.spawn() {
             Ok(child) => child,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -159,9 +157,7 @@ impl Machine {
                 format!("virtio-blk-device,drive=disk{number},bus=virtio-mmio-bus.{number}");
             command.args(["-drive", &drive, "-device", &device]);
         }
-        command
-            .arg("-kernel")
-            .arg(tidemark_parts::KERNEL.find()?.join("kernel"));
+        command.arg("-kernel").arg(find_kernel()?.join("kernel"));
         command.args(["-append", &self.parameters]);
         command
             .stdin(Stdio::null())
@@ -171,15 +167,17 @@ impl Machine {
     }
 }
 
-/// Refuses where there is no KVM.
-fn look_for_kvm() -> Result<(), Refusal> {
+/// The folder with the kernel.
+pub fn find_kernel() -> Result<PathBuf, Refusal> {
+    tidemark_parts::KERNEL.find()
+}
+
+/// Returns the processor of this machine, where its KVM can be opened.
+pub fn find_kvm() -> Result<Processor, Refusal> {
     let opened = std::fs::OpenOptions::new().read(true).write(true).open(KVM);
     match opened {
-        Ok(_) => Ok(()),
-        Err(error) => refuse!(
-            "`--kvm`: `{KVM}`: {}; without `--kvm` the processor is emulated",
-            plain(&error)
-        ),
+        Ok(_) => Ok(Processor::Hosts),
+        Err(error) => refuse!("`{KVM}`: {}", plain(&error)),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use tidemark_core::policies::collect_near;
 use tidemark_lab::names::hint;
+use tidemark_lab::near::collect_near;
 use tidemark_results::{Refusal, refuse};
 
 use crate::file::{self, File};

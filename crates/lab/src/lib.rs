@@ -10,6 +10,7 @@ pub mod amounts;
 pub mod analysis;
 pub mod contention;
 pub mod names;
+pub mod near;
 pub mod study;
 pub mod systems;
 pub mod world;

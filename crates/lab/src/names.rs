@@ -5,13 +5,15 @@ use std::path::Path;
 
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_core::load;
-use tidemark_core::policies::{self, collect_near};
+use tidemark_core::policies;
 use tidemark_core::seams::policy::{Description, Sees};
 pub use tidemark_partition::Divider;
 use tidemark_partition::{FLOOR_FRAMES, Rule};
 use tidemark_results::host::Latency;
 use tidemark_results::text::{bytes, count};
 use tidemark_results::{Refusal, quantity, refuse};
+
+use crate::near::collect_near;
 
 use crate::study::{NamedDisk, Unreadable, Unrunnable};
 use crate::systems;
@@ -28,7 +30,10 @@ pub fn find_policy(name: &str) -> Result<&'static Description, Refusal> {
     if let Some(entry) = policies::find(name) {
         return Ok(entry.description);
     }
-    let hint = hint(&policies::near(name), "policies");
+    let known = policies::entries().iter();
+    let known = known.map(|entry| entry.description.name);
+    let near = collect_near(name, known);
+    let hint = hint(&near, "policies");
     Err(Refusal::new(format!("`{name}`: no such policy; {hint}")))
 }
 

@@ -136,22 +136,10 @@ fn set_life(fields: &Bound<'_, PyDict>, event: &LifeEvent) -> PyResult<()> {
 }
 
 fn set_file(fields: &Bound<'_, PyDict>, event: &FileEvent) -> PyResult<()> {
-    let (file, bytes) = match event {
-        FileEvent::Read {
-            file,
-            offset,
-            bytes,
-        }
-        | FileEvent::Write {
-            file,
-            offset,
-            bytes,
-        } => {
-            fields.set_item("offset", offset)?;
-            (file, bytes)
-        }
-        FileEvent::Cut { file, bytes } => (file, bytes),
-    };
+    let (file, offset, bytes) = event.parts();
+    if let Some(offset) = offset {
+        fields.set_item("offset", offset)?;
+    }
     fields.set_item("file", file)?;
     fields.set_item("bytes", bytes)
 }

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
-use tidemark_core::policies::{self, BuildError};
+use tidemark_core::policies::BuildError;
 use tidemark_lab::names::find_module;
+use tidemark_lab::near::collect_near;
 use tidemark_lab::study::Named;
 use tidemark_trace::{Error, ErrorKind};
 
@@ -59,7 +60,7 @@ pub fn is_module(name: &str) -> PyResult<bool> {
 
 /// The message for a name that no policy has: those that are near, or where all are listed.
 pub fn no_policy(name: &str) -> String {
-    let near = policies::collect_near(name, Named::all().into_iter());
+    let near = collect_near(name, Named::all().into_iter());
     let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
     match near.is_empty() {
         true => format!("no policy is called `{name}`; `tidemark.policies()` lists them"),

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tidemark_core::counters::{Counter, Kind};
 
-use crate::basis::Bases;
+use crate::basis::{self, Bases};
 use crate::histogram::Histogram;
 use crate::locks::Locks;
 use crate::suspension::Suspension;
@@ -290,6 +290,32 @@ pub struct Percentiles {
 }
 
 impl RunRecord {
+    /// The record of a program, without all else.
+    pub fn of(command: Vec<String>, ending: Ending, total: Statistics) -> RunRecord {
+        RunRecord {
+            schema: SCHEMA.into(),
+            tidemark: env!("CARGO_PKG_VERSION").into(),
+            command,
+            policy: String::new(),
+            mode: String::new(),
+            memory_bytes: 0,
+            division: None,
+            task_bytes_min: None,
+            store: None,
+            swap_bytes: 0,
+            ending,
+            ended_for_room: 0,
+            notes: vec![],
+            basis: basis::of_run(),
+            total,
+            jobs: None,
+            suspensions: vec![],
+            locks: None,
+            processes: vec![],
+            others: OtherProcesses::default(),
+        }
+    }
+
     /// The record as it is in a statistics file.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("every key is a string");

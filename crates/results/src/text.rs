@@ -2,12 +2,11 @@
 
 mod amounts;
 mod state;
-mod time;
 mod width;
 
 pub use amounts::{bytes, count, processors};
 pub use state::{memory_map, state};
-pub use width::{folded, hanging, has_room, trimmed, wrap_last};
+pub use width::{broken, folded, hanging, has_room, trimmed, wrap_last};
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
@@ -27,14 +26,18 @@ const STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 /// The summary of a run: one line of what it was, a table of processes, and the rest of the total;
-/// at most `width` columns wide, if there is one.
-pub fn summary(record: &RunRecord, width: Option<usize>) -> String {
+/// at most `width` columns wide, if there is one. `time` are lines on its time, each with its name.
+pub fn summary(
+    record: &RunRecord,
+    time: Vec<(&'static str, String)>,
+    width: Option<usize>,
+) -> String {
     let mut text = hanging("tidemark: ", &headline(record), width);
     text.push_str(&format!("{}\n", processes(record, width)));
     let suspended = suspended_line(&record.suspensions);
     for (name, value) in details(&record.total)
         .into_iter()
-        .chain(time::lines(record))
+        .chain(time)
         .chain(record.jobs.map(|jobs| ("jobs", jobs_line(jobs))))
         .chain(suspended.map(|told| ("suspended", told)))
         .chain([("≈", SAMPLED_MEANING.to_owned())])
@@ -321,9 +324,8 @@ fn shortened(text: &str, characters_max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{OtherProcesses, SCHEMA};
 
-    pub(super) fn record(processes: usize) -> RunRecord {
+    fn record(processes: usize) -> RunRecord {
         let process = |pid: usize| ProcessRecord {
             pid: pid as u32,
             parent: None,
@@ -335,32 +337,20 @@ mod tests {
                 ..Statistics::default()
             },
         };
+        let total = Statistics {
+            page_ins: 1_234_567,
+            page_in_requests: 100_000,
+            elapsed_s: 2.5,
+            ..Statistics::default()
+        };
+        let command = vec!["sheep".into(), "4".into()];
         RunRecord {
-            schema: SCHEMA.into(),
-            tidemark: "0.1.0".into(),
-            command: vec!["sheep".into(), "4".into()],
             policy: "mach3".into(),
             mode: "thread".into(),
             memory_bytes: 256 << 20,
-            division: None,
-            task_bytes_min: None,
-            store: None,
-            swap_bytes: 4 << 30,
-            ending: Ending::Status(3),
-            ended_for_room: 0,
             notes: vec!["the swap file is read through the page cache".into()],
-            basis: crate::basis::of_run(),
-            total: Statistics {
-                page_ins: 1_234_567,
-                page_in_requests: 100_000,
-                elapsed_s: 2.5,
-                ..Statistics::default()
-            },
-            jobs: None,
-            suspensions: vec![],
-            locks: None,
             processes: (1..=processes).map(process).collect(),
-            others: OtherProcesses::default(),
+            ..RunRecord::of(command, Ending::Status(3), total)
         }
     }
 
@@ -372,20 +362,20 @@ mod tests {
             until_s,
         };
         let mut record = record(1);
-        assert!(!summary(&record, None).contains("suspended"));
+        assert!(!summary(&record, vec![], None).contains("suspended"));
         record.suspensions = vec![
             of(40, 1.0, Some(3.0)),
             of(30, 1.5, Some(2.0)),
             of(30, 3.5, None),
         ];
-        let told = summary(&record, None);
+        let told = summary(&record, vec![], None);
         let line = "  suspended    3 times, 2 tasks; 2.0 s at the longest\n";
         assert!(told.contains(line), "{told}");
     }
 
     #[test]
     fn a_summary_says_what_ran_how_it_ended_and_what_it_cost() {
-        let text = summary(&record(1), None);
+        let text = summary(&record(1), vec![], None);
         let first = text.lines().next().unwrap();
         assert_eq!(
             first,
@@ -402,7 +392,7 @@ mod tests {
         record.notes.push("a note of many words ".repeat(9));
         record.total.frames_peak = 1024;
         record.total.latency.page_in.percentiles_us.p999 = 9.5;
-        let text = summary(&record, Some(80));
+        let text = summary(&record, vec![], Some(80));
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(80), "{text}");
         assert!(
@@ -416,7 +406,7 @@ mod tests {
 
     #[test]
     fn many_processes_are_summed_up_after_those_that_paged_most() {
-        let text = summary(&record(20), None);
+        let text = summary(&record(20), vec![], None);
         assert!(text.contains("20 sheep") && text.contains("9 sheep"));
         assert!(!text.contains(" 8 sheep"));
         let rest = text.lines().find(|line| line.contains("8 more")).unwrap();
@@ -434,7 +424,7 @@ mod tests {
             ..self::record(processes).processes.remove(0)
         };
         (0..1_500).for_each(|_| record.others.add(&others(1)));
-        let text = summary(&record, None);
+        let text = summary(&record, vec![], None);
         let rest = text.lines().find(|line| line.contains(" more")).unwrap();
         assert!(rest.contains("1,502 more"), "{rest}");
         assert!(rest.contains("1,500,003"), "{rest}");
@@ -443,12 +433,12 @@ mod tests {
     #[test]
     fn locks_have_a_table_if_they_were_measured() {
         let mut record = record(1);
-        assert!(!summary(&record, None).contains("contended"));
+        assert!(!summary(&record, vec![], None).contains("contended"));
         let mut locks = Locks::default();
         locks.engine.taken = 1_234;
         locks.engine.waited_ns.0 = 5_250_000;
         record.locks = Some(locks);
-        let text = summary(&record, Some(80));
+        let text = summary(&record, vec![], Some(80));
         let line = text.lines().rfind(|line| line.contains("engine ")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words, ["engine", "1,234", "0", "5.250", "0.000"], "{text}");
@@ -456,7 +446,7 @@ mod tests {
 
     #[test]
     fn an_unmanaged_run_has_a_summary_too() {
-        let text = summary(&record(0), None);
+        let text = summary(&record(0), vec![], None);
         assert!(text.contains("total"));
     }
 }

@@ -39,8 +39,9 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// Checks the table of a page and the text `behind` it, or writes them anew.
-fn check(name: &str, field: fn(Counter) -> Option<&'static str>, behind: &str) {
+/// Checks the table of a page, of the counters that have a `field`, and the text `behind` it; or
+/// writes them anew.
+fn check(name: &str, field: impl Fn(Counter) -> Option<&'static str>, behind: &str) {
     let mut table = String::from(
         "| field | unit | kind | rests on | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
@@ -100,6 +101,20 @@ fn the_page_of_replays_has_every_counter_and_column() {
         optimum: String::new(),
         notes: vec![],
     };
-    let columns = format!("\nCSV: `{}`.\n", record.to_csv().trim_end());
-    check("replay-v1.md", Counter::replay_name, &columns);
+    let is_of_runs = |counter: &Counter| {
+        counter
+            .replay_name()
+            .is_some_and(|_| counter.run_name() == counter.replay_name())
+    };
+    let shared = Counter::ALL.iter().copied().filter(is_of_runs);
+    let shared: Vec<String> = shared
+        .filter_map(|counter| Some(format!("`{}`", counter.replay_name()?)))
+        .collect();
+    let behind = format!(
+        "\nAnd, as [in runs](run-v1.md#statistics): {}.\n\nCSV: `{}`.\n",
+        shared.join(", "),
+        record.to_csv().trim_end()
+    );
+    let own = |counter: Counter| counter.replay_name().filter(|_| !is_of_runs(&counter));
+    check("replay-v1.md", own, &behind);
 }

@@ -19,14 +19,6 @@ const MARKS: [&str; 3] = [
 /// The variable by which podman, systemd and LXC mark them.
 const VARIABLE: &str = "container";
 
-/// The remedy for a filter that forbids what a profile of ours permits.
-pub const PROFILE: &str = "start the container with `--security-opt seccomp=FILE`; `tidemark \
-                           doctor --seccomp` prints the FILE";
-/// Another way to permit userfaultfd to a container's root, if that is the machine's.
-pub const FOR_ROOT: &str = "without the device: start it with `--cap-add SYS_PTRACE \
-                            --security-opt seccomp=FILE`; `tidemark doctor --seccomp` prints the \
-                            FILE";
-
 /// Returns true in a container of a runtime that marks them.
 pub fn is_around() -> bool {
     let is_named = std::env::var_os(VARIABLE).is_some_and(|name| !name.is_empty());

@@ -12,7 +12,7 @@
 //! never do; [`acceptance`] knows when none can connect, and [`foreground`] who has the terminal.
 //! [`recorded`] serves processes that are recorded, [`recorder`] starts them under Valgrind,
 //! [`speed`] times a program by itself. [`host`], [`program`] and [`room`] find what this machine
-//! and a program permit, and [`checks`] lists it for `doctor`.
+//! and a program permit, [`container`] what a container's runtime does.
 //!
 //! It knows no command line. What can't be done is a [`Refusal`](tidemark_results::Refusal).
 
@@ -20,9 +20,8 @@
 
 mod acceptance;
 pub mod calls;
-pub mod checks;
 mod connection;
-mod container;
+pub mod container;
 mod departures;
 mod ended;
 mod entrance;

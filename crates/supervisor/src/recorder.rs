@@ -118,7 +118,7 @@ fn check_program(name: &OsStr, program: &Path) -> Result<(), Refusal> {
 }
 
 /// The folder with the recorder.
-pub(crate) fn find_recorder() -> Result<PathBuf, Refusal> {
+pub fn find_recorder() -> Result<PathBuf, Refusal> {
     if cfg!(not(target_arch = "x86_64")) {
         refuse!("programs can be recorded on x86-64 only");
     }
@@ -126,7 +126,7 @@ pub(crate) fn find_recorder() -> Result<PathBuf, Refusal> {
 }
 
 /// The program that runs others under the recorder.
-pub(crate) fn find_valgrind() -> Result<PathBuf, Refusal> {
+pub fn find_valgrind() -> Result<PathBuf, Refusal> {
     match program::find(OsStr::new("valgrind")) {
         Ok(found) => Ok(found),
         Err(_) => refuse!("`valgrind` is not installed; as root: `apt-get install valgrind`"),

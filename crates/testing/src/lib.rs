@@ -1,10 +1,14 @@
-//! The pieces that tests of all crates share: the rule by which they are skipped, and [servers].
+//! The pieces that tests of all crates share: the rule by which they are skipped, [servers] and
+//! [waits].
 //!
 //! A test that needs a privilege or a program that is missing says so and passes. With
 //! `REQUIRE_ALL=1`, as in continuous integration, that is a failure.
 #![forbid(unsafe_code)]
 
 pub mod servers;
+pub mod waits;
+
+use std::fmt::Display;
 
 /// Says that a test can't run, and `why`.
 ///
@@ -20,6 +24,56 @@ pub fn require(is_met: bool, why: &str) -> bool {
         skip(why);
     }
     is_met
+}
+
+/// Returns the engine or the like that was started, unless `is_refusal` says of the error that the
+/// system does not permit it: then the test is skipped.
+///
+/// # Panics
+/// At any other error.
+pub fn permitted<T, E: Display>(
+    started: Result<T, E>,
+    is_refusal: impl FnOnce(&E) -> bool,
+) -> Option<T> {
+    match started {
+        Ok(started) => Some(started),
+        Err(error) if is_refusal(&error) => {
+            skip(&error.to_string());
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Reads and writes parts of `region` at random, in lockstep with `plain`, which has the same
+/// contents; calls `between` before each turn. `below` draws a number below another.
+///
+/// # Panics
+/// They differ.
+pub fn in_lockstep(
+    region: &mut [u8],
+    plain: &mut [u8],
+    turns: u64,
+    mut below: impl FnMut(u64) -> u64,
+    mut between: impl FnMut(u64),
+) {
+    const PART_BYTES_MAX: u64 = 5 * 4096;
+    for turn in 0..turns {
+        between(turn);
+        let start = below(plain.len() as u64) as usize;
+        let part = start..(start + below(PART_BYTES_MAX) as usize).min(plain.len());
+        if below(3) == 0 {
+            let value = below(256) as u8;
+            region[part.clone()].fill(value);
+            plain[part].fill(value);
+        } else {
+            assert!(
+                region[part.clone()] == plain[part.clone()],
+                "{turn}: {part:?}"
+            );
+        }
+    }
+    assert!(region == plain);
 }
 
 fn skip_if_allowed(why: &str, required: Option<&str>) {

@@ -5,7 +5,7 @@
 //! stays apart from the sequences of live processes.
 
 use crate::finding::Finding;
-use crate::source::{blank, line_of, words};
+use crate::source::{line_of, product, words};
 use crate::tree::Tree;
 
 /// A word that may not stand in the core, and why.
@@ -30,11 +30,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         if path.ends_with("/tests.rs") {
             continue;
         }
-        let text = text
-            .split("#[cfg(test)]\nmod tests {")
-            .next()
-            .unwrap_or(text);
-        let code = blank(text);
+        let code = product(text);
         for (at, word) in words(&code) {
             if let Some((_, why)) = BANNED.iter().find(|(banned, _)| *banned == word) {
                 findings.push(Finding::new(

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::Finding;
 use crate::sizes::{EXCEPTIONS, exceptions};
-use crate::source::{blank, words};
+use crate::source::{product, words};
 use crate::tree::Tree;
 
 const FILES_MAX: usize = 3;
@@ -29,10 +29,9 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         .filter(|(key, _)| key.ends_with(SUFFIX))
         .collect();
     let mut findings = Vec::new();
-    for name in tree.crates() {
-        for circle in find_circles(tree, name) {
-            let first = circle[0];
-            let allowed = listed.remove(&format!("{first}{SUFFIX}"));
+    for circle in circles(tree) {
+        if circle.len() > FILES_MAX {
+            let allowed = listed.remove(&format!("{}{SUFFIX}", circle[0]));
             findings.extend(judge(&circle, allowed));
         }
     }
@@ -42,6 +41,13 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
         findings.push(Finding::new(EXCEPTIONS, 0, message));
     }
     findings
+}
+
+/// The circles of files in each crate, of two files or more, each in order of path.
+pub fn circles(tree: &Tree) -> Vec<Vec<&str>> {
+    tree.crates()
+        .flat_map(|name| find_circles(tree, name))
+        .collect()
 }
 
 fn judge(circle: &[&str], allowed: Option<usize>) -> Option<Finding> {
@@ -67,7 +73,7 @@ fn short(path: &str) -> &str {
     path.split_once("/src/").map_or(path, |(_, inside)| inside)
 }
 
-/// The circles of a crate that have more than [`FILES_MAX`] files, each in order of path.
+/// The circles of files in a crate.
 fn find_circles<'a>(tree: &'a Tree, name: &str) -> Vec<Vec<&'a str>> {
     let folder = format!("crates/{name}/src/");
     let files: Vec<(&str, &str)> = tree
@@ -94,7 +100,7 @@ fn find_circles<'a>(tree: &'a Tree, name: &str) -> Vec<Vec<&'a str>> {
     let imports: Imports = (0..files.len()).map(collect).collect();
     components(&imports)
         .into_iter()
-        .filter(|circle| circle.len() > FILES_MAX)
+        .filter(|circle| circle.len() > 1)
         .map(|circle| circle.into_iter().map(|number| files[number].0).collect())
         .collect()
 }
@@ -139,8 +145,7 @@ fn collect_imports(
     here: &[&str],
     text: &str,
 ) -> BTreeSet<usize> {
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
-    let code = blank(text);
+    let code = product(text);
     let mut found = BTreeSet::new();
     for (at, word) in words(&code) {
         let rest = &code[at + word.len()..];

@@ -3,7 +3,7 @@
 //! own, and stands in the files listed here.
 
 use crate::finding::Finding;
-use crate::source::{blank, line_of};
+use crate::source::{line_of, product};
 use crate::tree::Tree;
 
 /// The folders in which the rule holds: the command, and what was taken out of it.
@@ -44,9 +44,8 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn check_file(path: &str, text: &str) -> Vec<Finding> {
-    let code = blank(text);
-    let tests = code.find("#[cfg(test)]").unwrap_or(code.len());
-    let found = WAYS.iter().flat_map(|way| code[..tests].match_indices(way));
+    let code = product(text);
+    let found = WAYS.iter().flat_map(|way| code.match_indices(way));
     found
         .map(|(at, way)| {
             let message = format!("`{way}`: files for users are opened by `crate::files`");

@@ -35,6 +35,20 @@ pub fn blank(text: &str) -> String {
     String::from_utf8(code).expect("blanks replace whole literals, and those hold whole characters")
 }
 
+/// The code of `text` alone: through [`blank`], and with blanks for the items marked
+/// `#[cfg(test)]`, wherever in the file they stand.
+pub fn product(text: &str) -> String {
+    const MARK: &str = "#[cfg(test)]";
+    let mut code = blank(text);
+    while let Some(at) = code.find(MARK) {
+        let end = item_end(&code[at..]).map_or(code.len(), |length| at + length);
+        let item = code[at..end].chars();
+        let blanks: String = item.map(|c| if c == '\n' { c } else { ' ' }).collect();
+        code.replace_range(at..end, &blanks);
+    }
+    code
+}
+
 /// The functions with a body in `code`, which has been through [`blank`].
 pub fn functions(code: &str) -> Vec<Function> {
     let mut found = Vec::new();
@@ -42,9 +56,12 @@ pub fn functions(code: &str) -> Vec<Function> {
         let Some((_, name)) = words(&code[at + 2..]).next() else {
             continue;
         };
-        let Some(length) = body_end(&code[at..]) else {
+        let Some(length) = item_end(&code[at..]) else {
             continue;
         };
+        if code[..at + length].ends_with(';') {
+            continue;
+        }
         found.push(Function {
             name: name.to_owned(),
             line: line_of(code, at),
@@ -72,15 +89,16 @@ pub fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// The end of a function that starts at the beginning of `code`; `None` if it has no body.
-fn body_end(code: &str) -> Option<usize> {
+/// The end of the item that starts at the beginning of `code`: after its body, or after the `;` of
+/// one without.
+fn item_end(code: &str) -> Option<usize> {
     let (mut braces, mut others) = (0_usize, 0_usize);
     for (at, byte) in code.bytes().enumerate() {
         match byte {
             b'(' | b'[' => others += 1,
             b')' | b']' => others = others.checked_sub(1)?,
             // A `;` inside brackets is an array's length, not the end of a declaration.
-            b';' if braces == 0 && others == 0 => return None,
+            b';' if braces == 0 && others == 0 => return Some(at + 1),
             b'{' => braces += 1,
             b'}' => {
                 braces = braces.checked_sub(1)?;
@@ -185,6 +203,17 @@ mod tests {
         assert!(!code.contains("safe"));
         assert!(code.contains("&'a"), "a lifetime is code: {code}");
         assert!(!code.contains('"'));
+    }
+
+    #[test]
+    fn items_for_tests_are_blanked_wherever_they_stand() {
+        let text = "#[cfg(test)]\nmod tests;\nfn a() -> [u8; 4] {}\n#[cfg(test)]\n#[inline]\n\
+                    fn b([_; 2]: T) { \"}\"; }\nfn c() {}\n#[cfg(test)]\nmod tests { fn d() {} }\n";
+        let code = product(text);
+        assert_eq!(code.len(), text.len());
+        let names: Vec<String> = functions(&code).into_iter().map(|one| one.name).collect();
+        assert_eq!(names, ["a", "c"]);
+        assert!(!code.contains("mod"), "{code}");
     }
 
     #[test]

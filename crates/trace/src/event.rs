@@ -268,6 +268,25 @@ pub struct Copied<'a> {
     pub is_write: bool,
 }
 
+impl FileEvent {
+    /// The file, the offset in it of what was copied if the event copies, and the bytes.
+    pub fn parts(&self) -> (&str, Option<u64>, u64) {
+        match self {
+            FileEvent::Read {
+                file,
+                offset,
+                bytes,
+            }
+            | FileEvent::Write {
+                file,
+                offset,
+                bytes,
+            } => (file, Some(*offset), *bytes),
+            FileEvent::Cut { file, bytes } => (file, None, *bytes),
+        }
+    }
+}
+
 impl Event {
     /// Returns true if the memory of the process's program ends with it: the process is over, or
     /// runs another program.
@@ -280,26 +299,16 @@ impl Event {
 
     /// The bytes of a file that it is about, if any.
     pub fn copied(&self) -> Option<Copied<'_>> {
-        match self {
-            Event::File(
-                FileEvent::Read {
-                    file,
-                    offset,
-                    bytes,
-                }
-                | FileEvent::Write {
-                    file,
-                    offset,
-                    bytes,
-                },
-            ) => Some(Copied {
-                file,
-                offset: *offset,
-                bytes: *bytes,
-                is_write: matches!(self, Event::File(FileEvent::Write { .. })),
-            }),
-            _ => None,
-        }
+        let Event::File(event) = self else {
+            return None;
+        };
+        let (file, offset, bytes) = event.parts();
+        Some(Copied {
+            file,
+            offset: offset?,
+            bytes,
+            is_write: matches!(event, FileEvent::Write { .. }),
+        })
     }
 
     /// The event's own share of [`Block::check`]; `event` is its place in the block.

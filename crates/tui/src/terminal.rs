@@ -1,6 +1,6 @@
 //! The terminal: another screen without echo while this lives, and the old one afterwards.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
-use tidemark_results::{Refusal, refuse};
+use tidemark_results::Refusal;
 
 use crate::screen::{Line, Paint, Size};
 
@@ -44,9 +44,6 @@ impl Terminal {
     /// Takes the terminal.
     pub fn open() -> Result<Terminal, Refusal> {
         let stdin = std::io::stdin();
-        if !stdin.is_terminal() || !std::io::stdout().is_terminal() {
-            refuse!("there is no terminal; `--once` prints one screen without");
-        }
         let before = tcgetattr(&stdin).map_err(|error| Refusal::new(error.to_string()))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let signals = [SIGHUP, SIGINT, SIGTERM].map(|signal| (signal, Arc::clone(&is_over)));

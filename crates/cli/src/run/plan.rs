@@ -74,7 +74,8 @@ impl Plan {
         };
         let management = match way {
             Ok(way) => {
-                let (mut management, lent) = manage(arguments, policy, memory_bytes, swap_bytes)?;
+                let (mut management, lent) =
+                    manage(arguments, policy, &store, memory_bytes, swap_bytes)?;
                 lender = lent;
                 if let Way::UserMode(lack) = way {
                     notes.push(hold_calls(&mut management, &lack));
@@ -127,11 +128,12 @@ fn check_files(arguments: &Arguments) -> Result<(), Refusal> {
 fn manage(
     arguments: &Arguments,
     policy: &str,
+    store: &str,
     memory_bytes: u64,
     swap_bytes: Option<u64>,
 ) -> Result<(Management, Option<Lender>), Refusal> {
     let memory_bytes_max = plan_memory_max(arguments, memory_bytes)?;
-    let (swap, lender) = plan_swap(arguments, swap_bytes, memory_bytes_max)?;
+    let (swap, lender) = plan_swap(arguments, store, swap_bytes, memory_bytes_max)?;
     let control = arguments.control.as_deref();
     let control = control.map(|path| Door::open("--control", path, Speech::Lines));
     let metrics = arguments.metrics.as_deref();
@@ -165,7 +167,7 @@ fn manage(
         memory_bytes,
         memory_bytes_max,
         policy: policy.into(),
-        store: arguments.store_name()?,
+        store: store.into(),
         doors,
         swap,
         decisions: decisions.map(OwnedFd::from),
@@ -216,16 +218,14 @@ fn variables(
 /// Makes the swap file, or what stands for it where pages stay in memory.
 fn plan_swap(
     arguments: &Arguments,
+    store_name: &str,
     swap_bytes: Option<u64>,
     memory_bytes_max: u64,
 ) -> Result<(Swap, Option<Lender>), Refusal> {
     let store = arguments.store();
     if let Some(address) = arguments.store_address() {
         if arguments.swap.is_some() {
-            refuse!(
-                "`--swap`: there is no swap file with `--store {}`",
-                arguments.store_name()?
-            );
+            refuse!("`--swap`: there is no swap file with `--store {store_name}`");
         }
         let mut lender = None;
         let swap = swap::on_server(swap_bytes, memory_bytes_max, |bytes| {

@@ -6,6 +6,7 @@
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use tidemark_testing::waits;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -162,7 +163,7 @@ fn an_interrupt_puts_everything_back() {
     };
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
-    assert_eq!(wait(&mut child).code(), Some(2));
+    assert_eq!(waits::for_end(&mut child, LIMIT).code(), Some(2));
     assert_clean(&folder, before);
 }
 
@@ -175,7 +176,7 @@ fn what_a_killed_benchmark_left_is_cleared_away_by_the_next() {
         return;
     };
     child.kill().unwrap();
-    wait(&mut child);
+    waits::for_end(&mut child, LIMIT);
     let scan = ["scan", "--memory", "4M", "--size", "8M"];
     let output = bench(&folder, &scan, "kernel-swap");
     assert!(output.status.success(), "{}", stderr(&output));
@@ -196,7 +197,7 @@ fn found_m6_what_was_told_to_end_and_killed_is_cleared_away_though_nothing_is_no
         kill.args(["-s", signal, &child.id().to_string()]);
         assert!(kill.status().unwrap().success());
     }
-    wait(&mut child);
+    waits::for_end(&mut child, LIMIT);
     fs::write("/run/tidemark-bench.ledger", "").unwrap();
     fs::write("/proc/sys/vm/page-cluster", before.to_string()).unwrap();
     let scan = ["scan", "--memory", "4M", "--size", "8M"];
@@ -272,19 +273,6 @@ fn start_endless(folder: &Folder) -> Option<Child> {
     let _ = child.kill();
     let _ = child.wait();
     panic!("no swap file after {LIMIT:?}");
-}
-
-fn wait(child: &mut Child) -> std::process::ExitStatus {
-    let start = Instant::now();
-    while start.elapsed() < LIMIT {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let _ = child.kill();
-    let _ = child.wait();
-    panic!("no end after {LIMIT:?}");
 }
 
 fn assert_clean(folder: &Folder, page_cluster_before: u64) {

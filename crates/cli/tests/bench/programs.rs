@@ -6,8 +6,9 @@
 //! kernel has, zswap and zram, may be.
 
 use std::fs;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use tidemark_testing::waits;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -123,7 +124,7 @@ fn an_interruption_puts_the_settings_back() {
     }
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
-    assert_eq!(wait(&mut child), Some(2));
+    assert_eq!(waits::for_end(&mut child, LIMIT).code(), Some(2));
     assert_eq!(settings(), before);
     assert_clean(&folder);
 }
@@ -191,17 +192,4 @@ fn assert_clean(folder: &Folder) {
     let names = fs::read_dir(&folder.0).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["suite.json"]);
-}
-
-fn wait(child: &mut Child) -> Option<i32> {
-    let start = Instant::now();
-    while start.elapsed() < LIMIT {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status.code();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let _ = child.kill();
-    let _ = child.wait();
-    panic!("no end after {LIMIT:?}");
 }

@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use tidemark_testing::waits;
 
 use serde_json::Value;
 
@@ -129,13 +130,8 @@ impl Run {
     /// Ends both programs, and waits for the end of the run.
     fn end(mut self) -> Output {
         std::fs::write(self.folder.path("stop"), "").unwrap();
-        let start = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(start.elapsed() < LIMIT, "the run does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
         let mut output = Output {
-            status: self.child.wait().unwrap(),
+            status: waits::for_end(&mut self.child, LIMIT),
             stdout: vec![],
             stderr: vec![],
         };
@@ -185,12 +181,8 @@ fn is_stopped(pid: u32) -> bool {
     status.lines().any(|line| line.starts_with("State:\tT"))
 }
 
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn wait_until(what: &str, holds: impl FnMut() -> bool) {
+    waits::until(what, LIMIT, holds);
 }
 
 fn bytes(value: &Value) -> u64 {
@@ -521,11 +513,7 @@ fn a_signal_that_ends_the_run_reaches_what_is_suspended() {
     let program = state["program_pid"].as_u64().unwrap() as u32;
     run.done(&["suspend", &program.to_string()]);
     signal("TERM", run.child.id());
-    let start = Instant::now();
-    while run.child.try_wait().unwrap().is_none() {
-        assert!(start.elapsed() < LIMIT, "the run does not end");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    waits::for_end(&mut run.child, LIMIT);
     std::fs::write(run.folder.path("stop"), "").unwrap();
     for name in ["a", "b"] {
         let path = format!("/proc/{}", run.pid(name));

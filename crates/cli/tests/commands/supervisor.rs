@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tidemark_live::control::{self, Hello};
 use tidemark_live::shared::{Counter, Shared};
+use tidemark_testing::waits;
 
 use crate::support::{self, Folder, TIDEMARK, idle_library, stderr};
 
@@ -49,23 +50,12 @@ fn may_run() -> bool {
 
 /// Waits for the end of `child`, within the limit.
 fn wait(mut child: Child) -> Output {
-    let start = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if start.elapsed() > LIMIT {
-            let _ = child.kill();
-            panic!("no end within {LIMIT:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    waits::for_end(&mut child, LIMIT);
     child.wait_with_output().unwrap()
 }
 
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn wait_until(what: &str, holds: impl FnMut() -> bool) {
+    waits::until(what, LIMIT, holds);
 }
 
 fn statistics(path: &str) -> Value {

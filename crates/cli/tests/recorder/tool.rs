@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use tidemark_testing::waits;
 
 use rustix::process::Pid;
 
@@ -61,14 +62,7 @@ pub fn finish(command: &mut Command) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let began = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if began.elapsed() > LIMIT {
-            child.kill().unwrap();
-            panic!("{command:?} takes more than {LIMIT:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    waits::for_end(&mut child, LIMIT);
     child.wait_with_output().unwrap()
 }
 
@@ -97,14 +91,7 @@ pub fn await_line(folder: &Folder) -> Pid {
 
 /// Waits for the end of a command, or fails the test when it takes too long.
 pub fn end(child: &mut Child) -> ExitStatus {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        assert!(began.elapsed() < LIMIT);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    waits::for_end(child, LIMIT)
 }
 
 /// Records a program that is to succeed, and reads the trace.

@@ -1,10 +1,8 @@
 //! The load controls there are: one line each.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 use super::{clock_pressure, medium_term, swap_token, task_swapper, unlimited, working_set};
-use crate::policies::collect_near;
 use crate::policies::settings::{BuildError, resolve_knobs};
 use crate::seams::load_control::{Description, LoadControl};
 
@@ -70,9 +68,4 @@ pub fn entries() -> &'static [Entry] {
 /// The load control of that name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.description.name == name)
-}
-
-/// The names of load controls that differ from `name` by little, nearest first.
-pub fn near(name: &str) -> Vec<&'static str> {
-    collect_near(name, ENTRIES.iter().map(|entry| entry.description.name))
 }

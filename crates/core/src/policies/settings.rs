@@ -20,7 +20,7 @@ pub struct Settings {
 /// The reason why a policy can't be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BuildError<'a> {
-    /// No policy has that name. [`near`](super::near) may know what was meant.
+    /// No policy has that name.
     UnknownPolicy {
         /// The name that was asked for.
         name: &'a str,

@@ -327,6 +327,23 @@ mod tests {
         }
     }
 
+    /// Takes `string` in `cut` parts, and compares with a walk over it.
+    fn assert_as_walked(string: ReferenceString<'_>, windows: &[u64], pieces: usize, cut: usize) {
+        let mut ageing = Ageing::new(windows, string.end(), pieces);
+        string
+            .stretch()
+            .parts(cut)
+            .for_each(|part| ageing.take(part));
+        for (line, &window) in ageing.finish().iter().zip(windows) {
+            let walked = watch_working_set(string, window, Timeline::new(&string, pieces));
+            if string.pages().is_empty() {
+                assert!(line.pieces.is_empty());
+            } else {
+                assert_eq!(line, &walked);
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn found_h5_stretches_have_the_timelines_of_the_walk(
@@ -335,17 +352,7 @@ mod tests {
             pieces in 1usize..20,
             cut in 1usize..20,
         ) {
-            let string = owned.string();
-            let mut ageing = Ageing::new(&windows, string.end(), pieces);
-            string.stretch().parts(cut).for_each(|part| ageing.take(part));
-            for (line, &window) in ageing.finish().iter().zip(&windows) {
-                let walked = watch_working_set(string, window, Timeline::new(&string, pieces));
-                if string.pages().is_empty() {
-                    prop_assert!(line.pieces.is_empty());
-                } else {
-                    prop_assert_eq!(line, &walked);
-                }
-            }
+            assert_as_walked(owned.string(), &windows, pieces, cut);
         }
 
         #[test]
@@ -355,15 +362,7 @@ mod tests {
             pieces in 1usize..20,
             cut in 1usize..20,
         ) {
-            let string = owned.string();
-            let mut ageing = Ageing::new(&windows, string.end(), pieces);
-            string.stretch().parts(cut).for_each(|part| ageing.take(part));
-            for (line, &window) in ageing.finish().iter().zip(&windows) {
-                let walked = watch_working_set(string, window, Timeline::new(&string, pieces));
-                if !string.pages().is_empty() {
-                    prop_assert_eq!(line, &walked);
-                }
-            }
+            assert_as_walked(owned.string(), &windows, pieces, cut);
         }
 
         #[test]

@@ -4,7 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use tidemark_core::policies::{self, collect_near};
+use tidemark_core::policies;
+
+use crate::near::collect_near;
 
 /// A policy by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -133,7 +133,7 @@ pub fn trace_bytes(trace: &str) -> u64 {
 fn pages(text: &str, study: &Study) -> Result<u64, String> {
     let facts = study.facts();
     let whole = facts.bytes(facts.footprint());
-    match parse_memory("--memory", text, facts.page_bytes, whole) {
+    match parse_memory("memory", text, facts.page_bytes, whole) {
         Ok(0) => Err(format!("{text} of memory is less than a page; give more")),
         Ok(pages) => Ok(u64::from(pages)),
         Err(refusal) => Err(refusal.to_string()),

@@ -5,8 +5,7 @@
 //! the hardware of their day. A system's own costs are: messages where its pagers are programs,
 //! moves instead of page table entries where it runs in user space.
 
-use tidemark_core::policies;
-
+use crate::near::collect_near;
 use crate::world::System;
 
 pub mod linux;
@@ -29,7 +28,7 @@ pub fn find(name: &str) -> Option<&'static System> {
 
 /// The names of systems that differ from `name` by little, nearest first.
 pub fn near(name: &str) -> Vec<&'static str> {
-    policies::collect_near(name, ENTRIES.iter().map(|system| system.name))
+    collect_near(name, ENTRIES.iter().map(|system| system.name))
 }
 
 /// Returns true if a policy treats pages of files otherwise than programs' own: what is replayed

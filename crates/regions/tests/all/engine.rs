@@ -3,21 +3,14 @@
 use std::ops::Range;
 
 use tidemark_core::random::SplitMix64;
-use tidemark_regions::{Builder, Engine};
-use tidemark_testing::skip;
+use tidemark_regions::{Builder, Engine, Error};
+use tidemark_testing::permitted;
 
 const PAGE: u64 = 4096;
 
 /// An engine, unless the kernel does not permit one.
 pub fn start(settings: Builder) -> Option<Engine> {
-    match settings.start() {
-        Ok(engine) => Some(engine),
-        Err(error) if error.is_refusal() => {
-            skip(&error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    permitted(settings.start(), Error::is_refusal)
 }
 
 /// A range at random within `bytes`, of some pages at most.

@@ -12,6 +12,8 @@ use tidemark_core::random::SplitMix64;
 use tidemark_regions::{Engine, Error};
 
 use crate::child;
+use tidemark_testing::in_lockstep;
+
 use crate::engine::{range, start};
 
 const PAGE: usize = 4096;
@@ -92,20 +94,8 @@ fn a_copy_of_a_file_is_modified_and_the_file_is_not() {
         let mut region = engine.copy_file(&made.path, 0, None).unwrap();
         let mut plain = made.contents.clone();
         let mut random = SplitMix64::new(12);
-        for _ in 0..3000 {
-            let range = range(&mut random, plain.len());
-            if random.below(4) == 0 {
-                let value = random.below(256) as u8;
-                region[range.clone()].fill(value);
-                plain[range].fill(value);
-            } else {
-                assert!(
-                    region[range.clone()] == plain[range.clone()],
-                    "{policy}: {range:?}"
-                );
-            }
-        }
-        assert!(*region == plain, "{policy}");
+        let below = |most| random.below(most);
+        in_lockstep(&mut region, &mut plain, 3000, below, |_| ());
         let counted = engine.statistics().unwrap();
         assert!(
             counted.page_outs > 100 && counted.file_page_ins > 100,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tidemark_core::random::SplitMix64;
 use tidemark_regions::{Builder, Engine, Error, Pager, PagerError};
+use tidemark_testing::in_lockstep;
 
 use crate::child;
 use crate::engine::{range, start};
@@ -97,22 +98,9 @@ fn settings(policy: &str) -> Builder {
 }
 
 /// Reads and writes at random, in lockstep with an array.
-fn write_in_lockstep(region: &mut [u8], plain: &mut [u8], turns: u32) {
+fn write_in_lockstep(region: &mut [u8], plain: &mut [u8], turns: u64) {
     let mut random = SplitMix64::new(17);
-    for turn in 0..turns {
-        let range = range(&mut random, plain.len());
-        if random.below(3) == 0 {
-            let value = random.below(256) as u8;
-            region[range.clone()].fill(value);
-            plain[range].fill(value);
-        } else {
-            assert!(
-                region[range.clone()] == plain[range.clone()],
-                "{turn}: {range:?}"
-            );
-        }
-    }
-    assert!(region == plain);
+    in_lockstep(region, plain, turns, |most| random.below(most), |_| ());
 }
 
 const POLICIES: [&str; 4] = ["tidemark", "mach86", "clock", "osf-mk"];

@@ -1,6 +1,7 @@
 //! Text above and below drawings, broken into lines that fit the screen.
 
 use tidemark_results::analysis::TraceFacts;
+use tidemark_results::text;
 
 use super::screen::Screen;
 use crate::words;
@@ -21,20 +22,5 @@ pub fn sentence(text: &str, screen: Screen) -> String {
 
 /// `line` broken between words, so that no part is wider than `columns`.
 pub fn wrapped(line: &str, columns: usize) -> String {
-    let mut text = String::new();
-    let mut length = 0;
-    for word in line.split(' ') {
-        let word_length = word.chars().count();
-        if length > 0 && length + 1 + word_length > columns {
-            text.push_str("\n  ");
-            length = 2;
-        } else if length > 0 {
-            text.push(' ');
-            length += 1;
-        }
-        text.push_str(word);
-        length += word_length;
-    }
-    text.push('\n');
-    text
+    text::broken("", line, 2, columns)
 }

@@ -22,9 +22,6 @@ fn record() -> RunRecord {
         ..Statistics::default()
     };
     RunRecord {
-        schema: SCHEMA.into(),
-        tidemark: "0.1.0".into(),
-        command: vec!["sort".into(), "-S".into(), "1G".into()],
         policy: "tidemark".into(),
         mode: "thread".into(),
         memory_bytes: 1 << 28,
@@ -32,27 +29,24 @@ fn record() -> RunRecord {
         task_bytes_min: Some(1 << 20),
         store: Some("compressed+file".into()),
         swap_bytes: 1 << 32,
-        ending: Ending::Status(0),
-        ended_for_room: 0,
-        notes: vec![],
-        basis: crate::basis::of_run(),
-        total: statistics.clone(),
-        jobs: None,
         suspensions: vec![Suspension {
             task: 7,
             from_s: 0.5,
             until_s: Some(1.0),
         }],
-        locks: None,
         processes: vec![ProcessRecord {
             pid: 7,
             parent: None,
             program: "sort".into(),
             ending: Ending::Signal(9),
             locks: None,
-            statistics,
+            statistics: statistics.clone(),
         }],
-        others: OtherProcesses::default(),
+        ..RunRecord::of(
+            vec!["sort".into(), "-S".into(), "1G".into()],
+            Ending::Status(0),
+            statistics,
+        )
     }
 }
 

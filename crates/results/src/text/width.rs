@@ -43,17 +43,21 @@ pub fn wrap_last(table: &mut Table, width: Option<usize>) {
 /// where it begins; ends with a line's end. Without a width it is one line.
 pub fn hanging(head: &str, text: &str, width: Option<usize>) -> String {
     let indent = head.chars().count();
-    let room = width.map_or(usize::MAX, |width| {
-        width.saturating_sub(indent).max(WRAPPED_MIN)
-    });
+    let columns = width.map_or(usize::MAX, |width| width.max(indent + WRAPPED_MIN));
+    broken(head, text, indent, columns)
+}
+
+/// `head` and, behind it, `text` broken between words into lines of at most `columns`, the later
+/// ones indented by `indent`; ends with a line's end.
+pub fn broken(head: &str, text: &str, indent: usize, columns: usize) -> String {
     let mut told = head.to_owned();
-    let mut length = 0;
-    for word in text.split(' ') {
+    let mut length = head.chars().count();
+    for (place, word) in text.split(' ').enumerate() {
         let word_length = word.chars().count();
-        if length > 0 && length + 1 + word_length > room {
+        if place > 0 && length + 1 + word_length > columns {
             told.push_str(&format!("\n{:indent$}", ""));
-            length = 0;
-        } else if length > 0 {
+            length = indent;
+        } else if place > 0 {
             told.push(' ');
             length += 1;
         }

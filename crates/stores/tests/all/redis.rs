@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidemark_core::random::SplitMix64;
-use tidemark_regions::{Builder, Engine, Pager};
+use tidemark_regions::{Builder, Engine, Error, Pager};
 use tidemark_stores::{create, open, swap};
-use tidemark_testing::skip;
+use tidemark_testing::permitted;
 
 use crate::proxy::Proxy;
 use crate::server::Server;
@@ -23,35 +23,13 @@ pub fn settings() -> Builder {
 
 /// An engine, unless the kernel does not permit one.
 pub fn start(settings: Builder) -> Option<Engine> {
-    match settings.start() {
-        Ok(engine) => Some(engine),
-        Err(error) if error.is_refusal() => {
-            skip(&error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+    permitted(settings.start(), Error::is_refusal)
 }
 
 /// Reads and writes at random, in lockstep with an array, and calls `between` before each turn.
-pub fn in_lockstep(region: &mut [u8], plain: &mut [u8], turns: u64, mut between: impl FnMut(u64)) {
+pub fn in_lockstep(region: &mut [u8], plain: &mut [u8], turns: u64, between: impl FnMut(u64)) {
     let mut random = SplitMix64::new(turns);
-    for turn in 0..turns {
-        between(turn);
-        let start = random.below(plain.len() as u64) as usize;
-        let end = (start + random.below(5 * PAGE as u64) as usize).min(plain.len());
-        if random.below(3) == 0 {
-            let value = random.below(256) as u8;
-            region[start..end].fill(value);
-            plain[start..end].fill(value);
-        } else {
-            assert!(
-                region[start..end] == plain[start..end],
-                "{turn}: {start}..{end}"
-            );
-        }
-    }
-    assert!(region == plain);
+    tidemark_testing::in_lockstep(region, plain, turns, |most| random.below(most), between);
 }
 
 const BYTES: usize = 3 * MIB as usize + 777;

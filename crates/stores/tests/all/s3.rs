@@ -6,11 +6,12 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidemark_core::random::SplitMix64;
 use tidemark_stores::open;
 use tidemark_testing::servers::unused_port;
+use tidemark_testing::waits;
 
 use crate::redis::{MIB, settings};
 
@@ -60,12 +61,10 @@ impl Server {
     }
 
     fn await_start(&mut self) {
-        let end = Instant::now() + LIMIT;
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+        waits::until("the server starts", LIMIT, || {
             assert_eq!(self.child.try_wait().unwrap(), None, "the server ends");
-            assert!(Instant::now() < end, "the server does not start");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+        });
     }
 
     /// Kills it as `kill -9` does.
@@ -164,14 +163,7 @@ fn output_and(mut command: Command, act: impl FnOnce(&mut dyn FnMut())) -> Strin
         act(&mut go_on);
         // Its input ends here, which lets it go on, too.
     }
-    let end = Instant::now() + LIMIT;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("it does not end: {text}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    waits::for_end(&mut child, LIMIT);
     output.read_to_string(&mut text).unwrap();
     text
 }

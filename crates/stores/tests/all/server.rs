@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tidemark_testing::{servers, skip};
+use tidemark_testing::{servers, skip, waits};
 
 /// The longest wait for it to answer, or to end.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -61,12 +61,10 @@ impl Server {
         let mut command = servers::redis_command(self.port, &self.folder);
         command.args(&self.settings);
         let mut child = command.spawn().unwrap();
-        let end = Instant::now() + LIMIT;
-        while self.try_ask::<String>(&["PING"]).is_err() {
+        waits::until("the server starts", LIMIT, || {
             assert_eq!(child.try_wait().unwrap(), None, "the server ends");
-            assert!(Instant::now() < end, "the server does not start");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            self.try_ask::<String>(&["PING"]).is_ok()
+        });
         self.child = Some(child);
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use tidemark_regions::{Advice, Engine};
 use tidemark_stores::swap;
+use tidemark_testing::waits;
 
 use crate::proxy::Proxy;
 use crate::redis::{MIB, in_lockstep, settings, start};
@@ -102,17 +103,7 @@ fn run_and(url: &str, act: impl FnOnce()) -> (Option<i32>, String) {
     }
     act();
     child.stdin.take().unwrap().write_all(b"\n").unwrap();
-    let end = Instant::now() + LIMIT;
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("it does not end: {text}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
+    let status = waits::for_end(&mut child, LIMIT);
     output.read_to_string(&mut text).unwrap();
     child
         .stderr

@@ -168,25 +168,11 @@ fn put_life(out: &mut Vec<u8>, event: &LifeEvent) {
 }
 
 fn put_file(out: &mut Vec<u8>, event: &FileEvent) {
-    let file = match event {
-        FileEvent::Read {
-            file,
-            offset,
-            bytes,
-        }
-        | FileEvent::Write {
-            file,
-            offset,
-            bytes,
-        } => {
-            put_numbers(out, &[*offset, *bytes]);
-            file
-        }
-        FileEvent::Cut { file, bytes } => {
-            put_numbers(out, &[*bytes]);
-            file
-        }
-    };
+    let (file, offset, bytes) = event.parts();
+    if let Some(offset) = offset {
+        put_numbers(out, &[offset]);
+    }
+    put_numbers(out, &[bytes]);
     put_text(out, file);
 }
 

@@ -1,7 +1,9 @@
 //! Programs that tests run: this one again, as another process.
 
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tidemark_testing::waits;
 
 /// The longest time that one may take.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -10,13 +12,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub fn run(program: &mut Command) -> Output {
     let program = program.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = program.spawn().unwrap();
-    let end = Instant::now() + LIMIT;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("{program:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    waits::for_end(&mut child, LIMIT);
     child.wait_with_output().unwrap()
 }

@@ -9,10 +9,11 @@ use std::panic::Location;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tidemark_live::control;
 use tidemark_live::sys::uffd::{Features, Uffd};
+use tidemark_testing::waits;
 
 /// The longest time that a program may take.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -76,17 +77,7 @@ pub fn run(program: &str, memory_mib: u64, settings: &[(&str, &str)]) -> Option<
         .stderr(std::fs::File::create(folder.join("stderr")).unwrap())
         .spawn()
         .unwrap();
-    let end = Instant::now() + LIMIT;
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("{program} takes longer than {LIMIT:?}");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
+    let status = waits::for_end(&mut child, LIMIT);
     let stderr = std::fs::read_to_string(folder.join("stderr")).unwrap();
     let text = std::fs::read_to_string(&counters).unwrap_or_default();
     let pairs = text.lines().filter_map(|line| line.split_once(' '));

@@ -1,7 +1,7 @@
 //! The part of a summary that says where a run's time went and what would shorten it.
 
-use super::amounts::{bytes, count};
-use crate::record::{PAGE_BYTES, RunRecord, Statistics};
+use tidemark_results::record::{PAGE_BYTES, RunRecord, Statistics};
+use tidemark_results::text::{bytes, count};
 
 /// Below this part of its time in waits, a run's text says that memory is hardly short.
 const HARDLY: f64 = 0.05;
@@ -27,7 +27,7 @@ enum Kind {
 }
 
 /// The lines on the time of a run, each with its name; none if it waited for no fault.
-pub(super) fn lines(record: &RunRecord) -> Vec<(&'static str, String)> {
+pub fn lines(record: &RunRecord) -> Vec<(&'static str, String)> {
     let total = &record.total;
     let mut waits = [
         (Kind::PageIn, total.latency.page_in.histogram_ns.sum()),
@@ -166,8 +166,8 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::{Bucket, Histogram};
-    use crate::record::{Latency, Nanoseconds};
+    use tidemark_results::histogram::{Bucket, Histogram};
+    use tidemark_results::record::{Ending, Latency, Nanoseconds};
 
     /// A record of faults, a number of 100 µs for each kind.
     fn record(page_in: u64, soft: u64, zero_fill: u64) -> RunRecord {
@@ -178,15 +178,22 @@ mod tests {
                 count: faults,
             }]))
         };
-        let mut record = crate::text::tests::record(1);
-        let total = &mut record.total;
-        total.elapsed_s = 10.0;
-        total.page_ins = page_in;
+        let mut total = Statistics {
+            elapsed_s: 10.0,
+            page_ins: page_in,
+            ..Statistics::default()
+        };
         total.stall_ns = Nanoseconds((page_in + soft + zero_fill) * 100_000);
         total.latency.page_in = latency(page_in);
         total.latency.soft = latency(soft);
         total.latency.zero_fill = latency(zero_fill);
-        record
+        RunRecord {
+            policy: "mach3".into(),
+            mode: "thread".into(),
+            memory_bytes: 256 << 20,
+            swap_bytes: 4 << 30,
+            ..RunRecord::of(vec![], Ending::Status(0), total)
+        }
     }
 
     fn help(record: &RunRecord) -> String {

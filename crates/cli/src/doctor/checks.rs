@@ -4,14 +4,15 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use tidemark_emulator::machine::{EMULATOR, find_kernel};
 use tidemark_live::sys::Errno;
 use tidemark_live::sys::program::shares_memory_with;
 use tidemark_live::sys::uffd::{Faults, Features, OpenError, Uffd};
 use tidemark_results::host::{Check, Verdict};
 use tidemark_results::text::bytes;
 
-use crate::host::{self, Caller, Lack};
-use crate::{container, program, recorder, room, swap};
+use tidemark_supervisor::host::{self, Caller, Lack};
+use tidemark_supervisor::{container, program, recorder, room, swap};
 
 /// The memory the trial run is given.
 const TRIAL_MEMORY: &str = "16M";
@@ -20,6 +21,13 @@ const TRIAL_MEMORY: &str = "16M";
 const USER_MODE: &str = "permitted in user mode alone: `run` holds system calls up until their \
                          memory is there, and is slower; `--files`, `--in-thread`, `--in-step` and \
                          `record --live` need all of it";
+
+/// The remedy for a container's filter that forbids what a profile of ours permits.
+const PROFILE: &str = "start the container with `--security-opt seccomp=FILE`; `tidemark \
+                       doctor --seccomp` prints the FILE";
+/// Another way to permit userfaultfd to a container's root, if that is the machine's.
+const FOR_ROOT: &str = "without the device: start it with `--cap-add SYS_PTRACE \
+                        --security-opt seccomp=FILE`; `tidemark doctor --seccomp` prints the FILE";
 
 /// The oldest kernel that has what is needed.
 const KERNEL_MIN: (u32, u32) = (6, 8);
@@ -74,7 +82,7 @@ fn userfaultfd() -> Check {
             let lack = host::describe_error(error);
             let is_root = rustix::process::geteuid().is_root();
             let others = match (container::is_around(), is_root) {
-                (true, true) => vec![container::FOR_ROOT.to_owned()],
+                (true, true) => vec![FOR_ROOT.to_owned()],
                 (false, false) => host::PERMISSIONS.map(str::to_owned).into(),
                 (true, false) | (false, true) => vec![],
             };
@@ -92,7 +100,7 @@ fn userfaultfd() -> Check {
             let lack = host::describe_error(error);
             let others = match (is_denied, container::is_around(), Caller::find()) {
                 (true, false, Caller::User) => host::PERMISSIONS.map(str::to_owned).into(),
-                (true, true, Caller::Root) => vec![container::FOR_ROOT.to_owned()],
+                (true, true, Caller::Root) => vec![FOR_ROOT.to_owned()],
                 _ => vec![],
             };
             Check {
@@ -125,7 +133,7 @@ fn arrays() -> Check {
             name,
             "none: a filter of system calls forbids userfaultfd for faults in user mode, too",
             match container::is_around() {
-                true => container::PROFILE,
+                true => PROFILE,
                 false => "have the filter permit userfaultfd",
             },
         ),
@@ -166,7 +174,7 @@ fn processes() -> Check {
             name,
             "kcmp is refused; a process that executes another program gives memory back late",
             match container::is_around() {
-                true => container::PROFILE,
+                true => PROFILE,
                 false => "have the filter of system calls permit kcmp",
             },
         ),
@@ -189,7 +197,7 @@ fn io_uring() -> Check {
             Err(error) => limited(
                 &format!("refused: {error}"),
                 match container::is_around() {
-                    true => container::PROFILE,
+                    true => PROFILE,
                     false => "have the filter of system calls permit io_uring_setup",
                 },
             ),
@@ -247,8 +255,8 @@ fn recording() -> Check {
 /// Checks whether the kernel can be booted.
 fn emulated_kernel() -> Check {
     let name = "kernel run";
-    let emulator = program::find(OsStr::new("qemu-system-x86_64"));
-    match (tidemark_parts::KERNEL.find(), emulator) {
+    let emulator = program::find(OsStr::new(EMULATOR));
+    match (find_kernel(), emulator) {
         (Ok(path), Ok(_)) => fine(name, format!("the kernel, `{}`", path.display())),
         (Ok(_), Err(_)) => limited(
             name,
