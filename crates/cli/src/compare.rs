@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use tidemark_comparison::{MEASURED, Order, compare};
+use tidemark_comparison::{MEASURED, NamedFiles, Order, compare};
 use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_report::terminal;
 use tidemark_results::compare::CompareRecord;
@@ -13,7 +13,7 @@ use crate::division::Division;
 use crate::exit::{Exit, Refusal};
 use crate::files::Files;
 use crate::output::{self, say};
-use crate::run;
+use crate::run::{self, plan::parse_files};
 
 /// Simulates a program under memory limits, runs it under them, compares the counts
 ///
@@ -46,6 +46,10 @@ pub struct Arguments {
     /// of one thread
     #[arg(long)]
     in_step: bool,
+    /// With --in-step: manage mappings of the files whose absolute paths match GLOB, too, as
+    /// `tidemark run --files` does
+    #[arg(long, value_name = "GLOB", requires = "in_step")]
+    files: Option<OsString>,
     /// The number of live runs of each kind; their medians are compared
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: u32,
@@ -82,6 +86,8 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         named if named.is_empty() => vec![TIDEMARK.policy.into()],
         named => named,
     };
+    let named = |pattern: OsString| parse_files(&pattern).map(|glob| NamedFiles { pattern, glob });
+    let files = arguments.files.map(named).transpose()?;
     let order = Order {
         program: arguments.program,
         memory: arguments.memory,
@@ -90,6 +96,7 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         trace: arguments.trace,
         is_exact: arguments.exact,
         is_in_step: arguments.in_step,
+        files,
         runs: arguments.runs,
         disk: arguments.disk,
         load_control: arguments.load_control,

@@ -16,16 +16,18 @@ mod plan;
 mod steps;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tidemark_lab::names::{unreadable, unrunnable};
 use tidemark_lab::study::prediction::{INSTRUCTION_PS, Prediction, case_of, instruction_ps};
 use tidemark_lab::study::{Compression, Replay};
 use tidemark_live::control::Store;
+use tidemark_live::glob::Glob;
 use tidemark_results::Refusal;
 use tidemark_results::compare::{Case, CompareRecord, Decisions, SCHEMA};
 use tidemark_results::suspension;
 use tidemark_supervisor::host;
+use tidemark_trace::private::Managed;
 
 use plan::Plan;
 use steps::Steps;
@@ -44,6 +46,8 @@ pub struct Order {
     pub policies: Vec<String>,
     /// The store of pages that leave.
     pub store: Store,
+    /// The pattern of the files whose mappings are managed, too, in step.
+    pub files: Option<NamedFiles>,
     /// The path at which the recording is kept; if it is there already, it is taken in place of a
     /// new one.
     pub trace: Option<PathBuf>,
@@ -67,21 +71,21 @@ pub struct Order {
     pub swap_size: Option<String>,
 }
 
+/// A pattern of the paths of files.
+#[derive(Clone, Debug)]
+pub struct NamedFiles {
+    /// As it was written.
+    pub pattern: OsString,
+    /// The same, to be matched.
+    pub glob: Glob,
+}
+
 /// Records, predicts, runs and compares. `say` gets the step at work.
 pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     let plan = Plan::new(order)?;
     let steps = Steps::new(&plan, say)?;
     let trace = steps.record()?;
-    let read = Replay::read_managed(
-        std::slice::from_ref(&trace),
-        false,
-        Some(plan.extent()),
-        &mut |_, _| (),
-    );
-    let read = read.map_err(|(path, error)| {
-        let name = path.display().to_string();
-        unreadable(&name, &error)
-    })?;
+    let read = read_managed(&plan, &trace)?;
     let sizes = plan.memory_pages(&read)?;
     let instruction_ps = match plan.is_in_step {
         // Time is counted in faults.
@@ -135,6 +139,21 @@ pub fn compare(order: &Order, say: fn(&str)) -> Result<CompareRecord, Refusal> {
         is_in_step: plan.is_in_step,
         cases,
         notes: plan.notes(),
+    })
+}
+
+/// Reads a recording, and leaves what a live run manages.
+fn read_managed(plan: &Plan<'_>, trace: &Path) -> Result<Replay, Refusal> {
+    let files = plan.order.files.as_ref();
+    let is_named = files.map(|files| |path: &str| files.glob.matches(path.as_bytes()));
+    let managed = Managed {
+        extent: plan.extent(),
+        files: is_named.as_ref().map(|is_named| is_named as _),
+    };
+    let read = Replay::read_managed(&[trace.to_owned()], false, Some(managed), &mut |_, _| ());
+    read.map_err(|(path, error)| {
+        let name = path.display().to_string();
+        unreadable(&name, &error)
     })
 }
 

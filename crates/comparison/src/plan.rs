@@ -151,6 +151,10 @@ impl<'a> Plan<'a> {
                  whose contents did not change or are zeros",
             ],
         };
+        let files: &[&str] = match self.order.files {
+            Some(_) => &["mappings of the named files are managed, too, each an object of its own"],
+            None => &[],
+        };
         let sizes: &[&str] = match self.order.store {
             Store::Compressed | Store::CompressedAndFile => &[
                 "compressed sizes are drawn from those of a live run in half of the memory; each \
@@ -159,6 +163,7 @@ impl<'a> Plan<'a> {
             Store::File => &[],
         };
         told.iter()
+            .chain(files)
             .chain(sizes)
             .map(|note| (*note).to_owned())
             .collect()

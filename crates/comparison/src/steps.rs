@@ -186,6 +186,13 @@ impl<'a> Steps<'a> {
         }
         self.run(command, "live")?;
         let record = read_record(&statistics)?;
+        let passed = record.total.file_mappings_passed;
+        if self.plan.order.files.is_some() && passed > 0 {
+            self.say(&format!(
+                "{passed} mappings of files were left to the kernel, live alone: decisions will \
+                 differ if a pattern names them; `tidemark run --files` tells why"
+            ));
+        }
         Ok(Lived {
             counts: counts_of(&record),
             log: self.plan.is_in_step.then(|| read(&log)).transpose()?,
@@ -217,6 +224,9 @@ impl<'a> Steps<'a> {
         command.extend(["--per-task-min", &order.per_task_min].map(OsString::from));
         if let Some(name) = &self.plan.order.load_control {
             command.extend(["--load-control", name].map(OsString::from));
+        }
+        if let Some(files) = &order.files {
+            command.extend(["--files".into(), files.pattern.clone()]);
         }
         if let Some(path) = &self.plan.order.swap {
             command.extend(["--swap".into(), path.into()]);
