@@ -49,6 +49,10 @@ pub struct Arguments {
     /// of one thread
     #[arg(long)]
     in_step: bool,
+    /// With --in-step: manage mappings of the files whose absolute paths match GLOB, too, as
+    /// `tidemark run --files` does
+    #[arg(long, value_name = "GLOB", requires = "in_step")]
+    files: Option<OsString>,
     /// The number of live runs of each kind; their medians are compared
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: u32,

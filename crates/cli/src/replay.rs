@@ -2,6 +2,7 @@
 
 pub mod plan;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -10,12 +11,13 @@ use tidemark_lab::names::{unreadable, unrunnable};
 use tidemark_lab::study::{Replay, Replayed, Unreadable, Unrunnable};
 use tidemark_lab::world::WorldError;
 use tidemark_report::{replay, terminal};
-use tidemark_trace::private::Extent;
+use tidemark_trace::private::{self, Extent};
 
 use crate::division::Division;
 use crate::exit::{Exit, Refusal, refuse};
 use crate::files::{self, Files};
 use crate::policies;
+use crate::run::plan::parse_files;
 use crate::views::Progress;
 use crate::{output, traces};
 use plan::Plan;
@@ -82,6 +84,10 @@ pub struct Arguments {
     /// `tidemark run --in-step` does: decisions then depend on the references alone
     #[arg(long, conflicts_with_all = ["managed", "disk", "file_disk"])]
     in_step: bool,
+    /// With --in-step: mappings of the files whose absolute paths match GLOB are managed, too, as
+    /// by `tidemark run --files`
+    #[arg(long, value_name = "GLOB", requires = "in_step")]
+    files: Option<OsString>,
     /// Read the intact part of truncated traces
     #[arg(long)]
     partial: bool,
@@ -144,13 +150,19 @@ pub fn run(arguments: Arguments) -> Result<Exit, Refusal> {
         true => Some(Extent::Large),
         false => arguments.managed.extent(),
     };
+    let pattern = arguments.files.as_deref().map(parse_files).transpose()?;
+    let files = pattern.map(|glob| move |path: &str| glob.matches(path.as_bytes()));
+    let managed = extent.map(|extent| private::Managed {
+        files: files.as_ref().map(|files| files as _),
+        ..extent.into()
+    });
     let partial = arguments.partial;
     let paths = arguments
         .traces
         .iter()
         .map(|path| traces::openable(path).to_owned());
     let paths: Vec<PathBuf> = paths.collect();
-    let replay = Replay::read_managed(&paths, partial, extent, &mut |what, part| {
+    let replay = Replay::read_managed(&paths, partial, managed, &mut |what, part| {
         progress.show(what, part)
     });
     let replay = replay.map_err(|(path, error)| {

@@ -81,7 +81,7 @@ pub struct Arguments {
         long,
         value_name = "GLOB",
         num_args = 0..=1,
-        conflicts_with_all = ["in_thread", "in_step"]
+        conflicts_with = "in_thread"
     )]
     files: Option<Option<OsString>>,
     /// With --files: manage shared mappings that are written to as well. What is changed is written

@@ -15,6 +15,8 @@
 mod order;
 mod steps;
 
+use std::path::Path;
+
 use tidemark_lab::names::{unreadable, unrunnable};
 use tidemark_lab::study::prediction::{INSTRUCTION_PS, Prediction, case_of, instruction_ps};
 use tidemark_lab::study::{Compression, Replay};
@@ -23,26 +25,18 @@ use tidemark_results::Refusal;
 use tidemark_results::compare::{Case, CompareRecord, Decisions, SCHEMA};
 use tidemark_results::suspension;
 use tidemark_supervisor::host;
+use tidemark_trace::private::Managed;
 
 use steps::Steps;
 
-pub use order::Order;
+pub use order::{NamedFiles, Order};
 
 /// Records, predicts, runs and compares. `say` gets the step at work.
 pub fn compare(order: &Order<'_>, say: fn(&str)) -> Result<CompareRecord, Refusal> {
     order.check()?;
     let steps = Steps::new(order, say)?;
     let trace = steps.record()?;
-    let read = Replay::read_managed(
-        std::slice::from_ref(&trace),
-        false,
-        Some(order.extent()),
-        &mut |_, _| (),
-    );
-    let read = read.map_err(|(path, error)| {
-        let name = path.display().to_string();
-        unreadable(&name, &error)
-    })?;
+    let read = read_managed(order, &trace)?;
     let sizes = order.memory_pages(&read)?;
     let instruction_ps = match order.is_in_step {
         // Time is counted in faults.
@@ -96,6 +90,21 @@ pub fn compare(order: &Order<'_>, say: fn(&str)) -> Result<CompareRecord, Refusa
         is_in_step: order.is_in_step,
         cases,
         notes: order.notes(),
+    })
+}
+
+/// Reads a recording, and leaves what a live run manages.
+fn read_managed(order: &Order<'_>, trace: &Path) -> Result<Replay, Refusal> {
+    let files = order.files.as_ref();
+    let is_named = files.map(|files| |path: &str| files.glob.matches(path.as_bytes()));
+    let managed = Managed {
+        extent: order.extent(),
+        files: is_named.as_ref().map(|is_named| is_named as _),
+    };
+    let read = Replay::read_managed(&[trace.to_owned()], false, Some(managed), &mut |_, _| ());
+    read.map_err(|(path, error)| {
+        let name = path.display().to_string();
+        unreadable(&name, &error)
     })
 }
 

@@ -7,12 +7,22 @@ use tidemark_lab::names::Divider;
 use tidemark_lab::study::{NamedDisk, Replay};
 use tidemark_live::control::Store;
 use tidemark_live::engine::MAPPED_BYTES_LEAST;
+use tidemark_live::glob::Glob;
 use tidemark_results::{Refusal, refuse};
 use tidemark_supervisor::{host, program};
 use tidemark_trace::private::{Extent, LARGE_BYTES_LEAST};
 
 // The lab and the live engine leave the same mappings alone in step.
 const _: () = assert!(MAPPED_BYTES_LEAST as u64 == LARGE_BYTES_LEAST);
+
+/// A pattern of the paths of files.
+#[derive(Clone, Debug)]
+pub struct NamedFiles {
+    /// As it was written.
+    pub pattern: OsString,
+    /// The same, to be matched.
+    pub glob: Glob,
+}
 
 /// An order to compare.
 pub struct Order<'a> {
@@ -27,6 +37,8 @@ pub struct Order<'a> {
     pub policies: Vec<&'static str>,
     /// The store of pages that leave.
     pub store: Store,
+    /// The pattern of the files whose mappings are managed, too, in step.
+    pub files: Option<NamedFiles>,
     /// The path at which the recording is kept; if it is there already, it is taken in place of a
     /// new one.
     pub trace: Option<PathBuf>,
@@ -110,6 +122,10 @@ impl Order<'_> {
                  whose contents did not change or are zeros",
             ],
         };
+        let files: &[&str] = match self.files {
+            Some(_) => &["mappings of the named files are managed, too, each an object of its own"],
+            None => &[],
+        };
         let sizes: &[&str] = match self.store {
             Store::Compressed | Store::CompressedAndFile => &[
                 "compressed sizes are drawn from those of a live run in half of the memory; each \
@@ -118,6 +134,7 @@ impl Order<'_> {
             Store::File => &[],
         };
         told.iter()
+            .chain(files)
             .chain(sizes)
             .map(|note| (*note).to_owned())
             .collect()

@@ -187,6 +187,13 @@ impl<'a> Steps<'a> {
         }
         self.run(command, "live")?;
         let record = read_record(&statistics)?;
+        let passed = record.total.file_mappings_passed;
+        if self.order.files.is_some() && passed > 0 {
+            self.say(&format!(
+                "{passed} mappings of files were left to the kernel, live alone: decisions will \
+                 differ if a pattern names them; `tidemark run --files` tells why"
+            ));
+        }
         Ok(Lived {
             counts: counts_of(&record),
             log: self.order.is_in_step.then(|| read(&log)).transpose()?,
@@ -220,6 +227,9 @@ impl<'a> Steps<'a> {
         command.extend(["--per-task-min", &least].map(OsString::from));
         if let Some(name) = &order.load_control {
             command.extend(["--load-control", name].map(OsString::from));
+        }
+        if let Some(files) = &order.files {
+            command.extend(["--files".into(), files.pattern.clone()]);
         }
         if let Some(path) = &order.swap {
             command.extend(["--swap".into(), path.into()]);

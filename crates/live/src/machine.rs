@@ -741,7 +741,8 @@ impl PageBits for LiveMachine {
     }
 
     fn may_be_modified(&self, frame: FrameId) -> bool {
-        !self.is_suspicious || self.slots[frame.index()].was_entered
+        let slot = &self.slots[frame.index()];
+        !self.is_suspicious || slot.was_entered && slot.saved != Saved::Always
     }
 }
 

@@ -225,6 +225,12 @@ impl Mapped {
         found.expect("a file is in the table as long as a part is of it")
     }
 
+    /// A file that could not be written, and the last error.
+    pub fn find_failing(&self) -> Option<(PagerId, Errno)> {
+        let mut files = self.files.iter();
+        files.find_map(|(number, file)| Some((PagerId(*number), file.write_failures.1?)))
+    }
+
     fn part_key(&self, address: usize) -> usize {
         self.find(address).expect("it was found just now").start
     }

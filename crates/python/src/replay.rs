@@ -70,7 +70,7 @@ fn run(
     extent: Option<Extent>,
     mut order: ReplayOrder,
 ) -> PyResult<String> {
-    let replay = Replay::read_managed(paths, false, extent, &mut |_, _| {});
+    let replay = Replay::read_managed(paths, false, extent.map(Into::into), &mut |_, _| {});
     let replay = replay.map_err(|(path, error)| match error {
         Unreadable::Trace(error) => of_trace(&path, &error),
         Unreadable::TooLong { references_max } => {

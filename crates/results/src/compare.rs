@@ -212,7 +212,10 @@ impl Counts {
     /// Of a replay, with pages of `page_bytes`.
     pub fn of_replay(run: &Run, page_bytes: u64) -> Counts {
         let count = |counter| run.get(counter);
-        Counts::new(count, run.frames_peak * page_bytes, run.elapsed_s)
+        let mut counts = Counts::new(count, run.frames_peak * page_bytes, run.elapsed_s);
+        // A live engine's store reads mapped files, too.
+        counts.bytes_read += count(Counter::FileIns).unwrap_or(0) * page_bytes;
+        counts
     }
 
     /// Of a live run, all its processes together, of which at most `memory_bytes` were resident.

@@ -1,9 +1,11 @@
-//! The part of a program's memory that a live engine manages: private anonymous memory.
+//! The part of a program's memory that a live engine manages: private anonymous memory, and
+//! mappings of the files that were named to it.
 //!
 //! Recorded are all references: to code, stacks, files, shared memory. [`PrivateMemory`] takes away
 //! what is none of an engine's business, so that what is left can be set beside a live run. It
 //! follows the rules of `tidemark run`: the small zeroed data at the end of a loaded file and the
-//! stacks of threads, known by the guard below them, are left out.
+//! stacks of threads, known by the guard below them, are left out. A trace does not say how the
+//! program has opened a file: what an engine leaves alone for that stays in.
 //!
 //! # Invariants
 //! 1. A block that has been kept tells the same times as before: what passed between two records
@@ -37,10 +39,27 @@ pub enum Extent {
     Large,
 }
 
+/// The memory that is managed.
+#[derive(Clone, Copy)]
+pub struct Managed<'a> {
+    /// The private anonymous memory.
+    pub extent: Extent,
+    /// Tells by its path a file whose mappings are managed, too.
+    pub files: Option<&'a dyn Fn(&str) -> bool>,
+}
+
+impl From<Extent> for Managed<'_> {
+    fn from(extent: Extent) -> Self {
+        Managed {
+            extent,
+            files: None,
+        }
+    }
+}
+
 /// Takes a trace's blocks in their order, and takes other memory out of them.
-#[derive(Debug)]
-pub struct PrivateMemory {
-    extent: Extent,
+pub struct PrivateMemory<'a> {
+    managed: Managed<'a>,
     page_bytes: u64,
     processes: BTreeMap<u32, Process>,
     has_maps: bool,
@@ -69,21 +88,23 @@ enum Kind {
     Reserved,
     /// A file's.
     File,
+    /// A file's that is managed.
+    Copy,
     /// None of the engine's business for another reason.
     Other,
 }
 
 impl Kind {
     fn is_managed(self) -> bool {
-        matches!(self, Kind::Managed | Kind::Reserved)
+        matches!(self, Kind::Managed | Kind::Reserved | Kind::Copy)
     }
 }
 
-impl PrivateMemory {
+impl<'a> PrivateMemory<'a> {
     /// Starts with a trace's header.
-    pub fn new(header: &Header, extent: Extent) -> PrivateMemory {
+    pub fn new(header: &Header, managed: impl Into<Managed<'a>>) -> PrivateMemory<'a> {
         PrivateMemory {
-            extent,
+            managed: managed.into(),
             page_bytes: header.page_bytes,
             processes: BTreeMap::new(),
             has_maps: false,
@@ -105,7 +126,7 @@ impl PrivateMemory {
             return;
         }
         self.has_maps = true;
-        let (extent, page_bytes) = (self.extent, self.page_bytes);
+        let (managed, page_bytes) = (self.managed, self.page_bytes);
         let process = self.processes.entry(block.process);
         let process = process.or_insert_with(Process::new);
         let mut time = block.time_start;
@@ -119,7 +140,7 @@ impl PrivateMemory {
                 process.pass(block, at, time, (&mut kept, &mut last));
             }
             read = placed.after as usize;
-            let event = process.follow(placed.event, extent, page_bytes);
+            let event = process.follow(placed.event, managed, page_bytes);
             if let Some(event) = event {
                 (placed.after, placed.event) = (kept as u32, event);
                 placed.time = placed.time.max(last);
@@ -182,14 +203,14 @@ impl Process {
     }
 
     /// Takes in what happened; what of it concerns managed memory, or none.
-    fn follow(&mut self, event: Event, extent: Extent, page_bytes: u64) -> Option<Event> {
+    fn follow(&mut self, event: Event, managed: Managed<'_>, page_bytes: u64) -> Option<Event> {
         match event {
-            Event::Mapping(event) => self.change(event, extent, page_bytes),
+            Event::Mapping(event) => self.change(event, managed, page_bytes),
             // None takes a step.
             Event::Life(LifeEvent::Wait { .. })
             | Event::Windows { .. }
             | Event::Visit
-            | Event::Size { .. } => (extent == Extent::All).then_some(event),
+            | Event::Size { .. } => (managed.extent == Extent::All).then_some(event),
             // The system's cache of files is none of an engine's business.
             Event::File(_) => None,
             Event::Life(LifeEvent::Exec { .. }) => {
@@ -202,9 +223,14 @@ impl Process {
         }
     }
 
-    fn change(&mut self, event: MappingEvent, extent: Extent, page_bytes: u64) -> Option<Event> {
+    fn change(
+        &mut self,
+        event: MappingEvent,
+        managed: Managed<'_>,
+        page_bytes: u64,
+    ) -> Option<Event> {
         match event {
-            MappingEvent::Map { .. } => self.map(&event, extent, page_bytes),
+            MappingEvent::Map { .. } => self.map(&event, managed, page_bytes),
             MappingEvent::Unmap { start, pages } => self.unmap(start, pages),
             MappingEvent::Remap {
                 from,
@@ -217,29 +243,35 @@ impl Process {
                 pages,
                 rights,
             } => self.protect(start, pages, rights, page_bytes),
-            MappingEvent::Break { end } => self.set_break(end, extent),
+            MappingEvent::Break { end } => self.set_break(end, managed.extent),
             MappingEvent::StackGrowth { start, pages } => self.unmap(start, pages),
         }
     }
 
-    fn map(&mut self, event: &MappingEvent, extent: Extent, page_bytes: u64) -> Option<Event> {
+    fn map(
+        &mut self,
+        event: &MappingEvent,
+        managed: Managed<'_>,
+        page_bytes: u64,
+    ) -> Option<Event> {
         let MappingEvent::Map {
             start,
             pages,
             rights,
             is_shared,
             memory,
-            ..
+            offset,
         } = event
         else {
             return None;
         };
-        let (start, pages) = (*start, *pages);
+        let (start, pages, extent) = (*start, *pages, managed.extent);
         let is_anonymous = matches!(memory, Memory::Anonymous | Memory::Inner);
         let is_piece = std::mem::take(&mut self.is_refused) && is_anonymous;
         let is_told =
             *memory == Memory::Anonymous && pages.saturating_mul(page_bytes) >= TOLD_BYTES_LEAST;
         let kind = match memory {
+            Memory::File(path) if is_copy(managed, path, (*rights, *is_shared)) => Kind::Copy,
             _ if *is_shared => Kind::Other,
             Memory::Heap => heap_kind(extent),
             Memory::Anonymous | Memory::Inner => {
@@ -254,19 +286,23 @@ impl Process {
         }
         let is_taken = self.put(start, start + pages, kind);
         match kind.is_managed() {
-            // An engine leaves rights to the program: to it, all memory can be written.
+            // An engine leaves rights to the program: to it, all memory can be written but that of
+            // files which the program shares.
             true => Some(Event::Mapping(MappingEvent::Map {
                 start,
                 pages,
-                rights: Rights(Rights::READ.0 | Rights::WRITE.0),
+                rights: match is_shared {
+                    true => Rights::READ,
+                    false => Rights(Rights::READ.0 | Rights::WRITE.0),
+                },
                 is_shared: false,
                 memory: match memory {
-                    Memory::Heap => Memory::Heap,
+                    Memory::Heap | Memory::File(_) => memory.clone(),
                     _ if is_piece => Memory::HeapPiece,
                     _ if is_told => Memory::Anonymous,
                     _ => Memory::Inner,
                 },
-                offset: 0,
+                offset: memory.file().map_or(0, |_| *offset),
             })),
             false => is_taken.then_some(Event::Mapping(MappingEvent::Unmap { start, pages })),
         }
@@ -378,6 +414,13 @@ impl Process {
     }
 }
 
+/// Returns true if an engine manages such a mapping of the file at `path`.
+fn is_copy(managed: Managed<'_>, path: &str, (rights, is_shared): (Rights, bool)) -> bool {
+    let has = |right: Rights| rights.0 & right.0 != 0;
+    let is_left_alone = has(Rights::EXECUTE) || rights.0 == 0 || is_shared && has(Rights::WRITE);
+    !is_left_alone && managed.files.is_some_and(|is_named| is_named(path))
+}
+
 /// The heap grows in small pieces.
 fn heap_kind(extent: Extent) -> Kind {
     match extent {
@@ -387,191 +430,4 @@ fn heap_kind(extent: Extent) -> Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Granularity, Kinds, Placed, TimeUnit};
-
-    const HEADER_PAGE: u64 = 4096;
-
-    fn memory(extent: Extent) -> PrivateMemory {
-        let header = Header {
-            page_bytes: HEADER_PAGE,
-            granularity: Granularity::Exact,
-            time: TimeUnit::Instructions,
-            source: String::new(),
-            command: Vec::new(),
-            speed: None,
-        };
-        PrivateMemory::new(&header, extent)
-    }
-
-    fn map(start: u64, pages: u64, file: &str, rights: u8) -> Event {
-        Event::Mapping(MappingEvent::Map {
-            start,
-            pages,
-            rights: Rights(rights),
-            is_shared: false,
-            memory: file.into(),
-            offset: 0,
-        })
-    }
-
-    /// A block of these events, then of these pages, each after 10 units of time.
-    fn block(events: Vec<Event>, pages: &[u64]) -> Block {
-        let mut block = Block {
-            time_start: 100,
-            ..Block::default()
-        };
-        let placed = |event| Placed {
-            after: 0,
-            time: 100,
-            event,
-        };
-        block.events = events.into_iter().map(placed).collect();
-        pages
-            .iter()
-            .for_each(|&page| block.push(page, Kinds::STORE, 10));
-        block
-    }
-
-    fn kept(extent: Extent, events: Vec<Event>, pages: &[u64]) -> Block {
-        let mut block = block(events, pages);
-        memory(extent).keep(&mut block);
-        block.check().unwrap();
-        block
-    }
-
-    #[test]
-    fn files_stacks_and_their_tails_go_and_time_stays() {
-        let events = vec![
-            map(10, 10, "/bin/x", 5),
-            map(20, 4, "", 3),
-            map(100, 50, "", 3),
-            map(200, 8, "[stack]", 3),
-            map(300, 40, "", 7),
-        ];
-        let block = kept(Extent::All, events, &[10, 100, 21, 200, 149, 150, 300, 101]);
-        assert_eq!(block.pages, [100, 149, 101]);
-        assert_eq!(block.gaps, [20, 30, 30]);
-        let maps = block.events.iter().map(|placed| &placed.event);
-        assert_eq!(maps.collect::<Vec<_>>(), [&map(100, 50, "", 3)]);
-    }
-
-    #[test]
-    fn time_passes_on_to_the_next_block() {
-        let mut memory = memory(Extent::All);
-        let mut first = block(vec![map(5, 5, "", 3)], &[5, 90, 91]);
-        let mut next = block(vec![], &[92, 6]);
-        next.time_start = first.time_end();
-        memory.keep(&mut first);
-        memory.keep(&mut next);
-        assert_eq!((first.pages, first.gaps), (vec![5], vec![10]));
-        assert_eq!((next.time_start, next.gaps), (110, vec![40]));
-    }
-
-    #[test]
-    fn the_heap_begins_where_it_is_first_told_to_end() {
-        let events = [50, 60, 55].map(|end| Event::Mapping(MappingEvent::Break { end }));
-        let block = kept(
-            Extent::All,
-            [vec![map(5, 5, "", 3)], events.into()].concat(),
-            &[49, 50, 54, 55],
-        );
-        assert_eq!(block.pages, [50, 54]);
-        assert_eq!(block.events.len(), 4);
-    }
-
-    #[test]
-    fn found_h6_what_is_mapped_when_the_heap_is_refused_more_is_a_piece_of_it() {
-        let ends = [50, 60, 60].map(|end| Event::Mapping(MappingEvent::Break { end }));
-        let maps = vec![map(100, 34, "", 3), map(200, 34, "", 3)];
-        let events = [vec![map(5, 5, "", 3)], ends.into(), maps].concat();
-        let block = kept(Extent::All, events, &[100, 200]);
-        let files = block
-            .events
-            .iter()
-            .filter_map(|placed| match &placed.event {
-                Event::Mapping(MappingEvent::Map { memory, .. }) => Some(memory.clone()),
-                _ => None,
-            });
-        assert_eq!(
-            files.collect::<Vec<_>>(),
-            [Memory::Inner, Memory::HeapPiece, Memory::Anonymous]
-        );
-        assert_eq!(block.pages, [100, 200]);
-    }
-
-    #[test]
-    fn found_h6_what_malloc_maps_right_above_a_file_is_not_its_end() {
-        let events = vec![
-            map(5, 5, "", 3),
-            map(10, 8, "/lib/y", 3),
-            map(18, 4, "", 3),
-            map(30, 8, "/lib/z", 3),
-            map(38, 4, "[inner]", 3),
-        ];
-        let block = kept(Extent::All, events, &[12, 19, 38, 41]);
-        assert_eq!(block.pages, [38, 41]);
-    }
-
-    #[test]
-    fn what_opens_above_a_guard_is_a_stack() {
-        let open = |start, pages| {
-            Event::Mapping(MappingEvent::Protect {
-                start,
-                pages,
-                rights: Rights(3),
-            })
-        };
-        let events = vec![
-            map(10, 100, "", 0),
-            open(11, 99),
-            map(200, 100, "", 0),
-            open(200, 9),
-        ];
-        let block = kept(Extent::All, events, &[20, 200, 208]);
-        assert_eq!(block.pages, [200, 208]);
-    }
-
-    #[test]
-    fn small_pieces_are_left_out_in_step() {
-        let events = vec![
-            map(10, 1023, "", 3),
-            map(5000, 1024, "", 3),
-            Event::Mapping(MappingEvent::Break { end: 9000 }),
-            Event::Mapping(MappingEvent::Break { end: 99_000 }),
-        ];
-        let block = kept(Extent::Large, events, &[10, 5000, 6023, 9510]);
-        assert_eq!(block.pages, [5000, 6023]);
-        assert_eq!(block.events.len(), 1);
-    }
-
-    #[test]
-    fn memory_that_moves_or_is_covered_is_followed() {
-        let remap = Event::Mapping(MappingEvent::Remap {
-            from: 10,
-            from_pages: 5,
-            to: 30,
-            to_pages: 9,
-        });
-        let events = vec![map(10, 5, "", 3), remap, map(32, 2, "/lib/y", 1)];
-        let block = kept(Extent::All, events, &[10, 31, 32, 38]);
-        assert_eq!(block.pages, [31, 38]);
-        let last = &block.events[2].event;
-        assert_eq!(
-            *last,
-            Event::Mapping(MappingEvent::Unmap {
-                start: 32,
-                pages: 2
-            })
-        );
-    }
-
-    #[test]
-    fn without_mappings_nothing_is_taken_out() {
-        let before = block(vec![], &[1, 2]);
-        let mut after = before.clone();
-        memory(Extent::All).keep(&mut after);
-        assert_eq!(before, after);
-    }
-}
+mod tests;

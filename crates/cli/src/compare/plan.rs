@@ -1,6 +1,8 @@
 //! The order for a comparison, from the arguments; checked before anything is started.
 
-use tidemark_comparison::Order;
+use std::ffi::OsString;
+
+use tidemark_comparison::{NamedFiles, Order};
 use tidemark_core::id::PAGE_BYTES;
 use tidemark_hostbench::calibrate;
 use tidemark_lab::amounts::parse_memories;
@@ -17,6 +19,7 @@ use tidemark_supervisor::{load_controls, program};
 use super::Arguments;
 use crate::exit::{Refusal, refuse};
 use crate::run::Store;
+use crate::run::plan::parse_files;
 
 /// The disk that is measured where live runs swap.
 pub const MEASURED: &str = "measured";
@@ -63,12 +66,15 @@ pub fn order<'a>(
         .map(|text| quantity::parse("--swap-size", text))
         .transpose()?;
     sizes(&arguments.memory, None)?;
+    let named = |pattern: OsString| parse_files(&pattern).map(|glob| NamedFiles { pattern, glob });
+    let files = arguments.files.clone().map(named).transpose()?;
     Ok(Order {
         path: program::find(&arguments.program[0])?,
         program: arguments.program.clone(),
         sizes: whole_sizes,
         policies,
         store,
+        files,
         trace: arguments.trace.clone(),
         is_exact: arguments.exact,
         is_in_step: arguments.in_step,

@@ -1,6 +1,6 @@
 //! From arguments to everything a run needs. All that can be refused is refused here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
@@ -108,18 +108,26 @@ impl Plan {
 
 /// Refuses a pattern of files that is none.
 fn check_files(arguments: &Arguments) -> Result<(), Refusal> {
-    use std::os::unix::ffi::OsStrExt;
     if arguments.files_write && arguments.files.is_none() {
         refuse!(
             "`--files-write`: goes with `--files`; add it, at best with a pattern of the files \
              that this program alone writes to: `--files '*.dat' --files-write`"
         );
     }
-    let Some(Some(pattern)) = &arguments.files else {
-        return Ok(());
-    };
-    match Glob::parse(pattern.as_bytes()) {
-        Ok(_) => Ok(()),
+    match &arguments.files {
+        Some(None) if arguments.in_step => refuse!(
+            "`--files`: in step a pattern must tell the program's files from its libraries, as for \
+             the lab: `--files '*.dat'`"
+        ),
+        None | Some(None) => Ok(()),
+        Some(Some(pattern)) => parse_files(pattern).map(|_| ()),
+    }
+}
+
+/// Reads a pattern of files.
+pub fn parse_files(pattern: &OsStr) -> Result<Glob, Refusal> {
+    match Glob::parse(pattern.as_encoded_bytes()) {
+        Ok(glob) => Ok(glob),
         Err(wrong) => refuse!("`--files {}`: {wrong}", pattern.display()),
     }
 }

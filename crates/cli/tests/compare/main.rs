@@ -21,6 +21,7 @@ use support::{Folder, stderr};
 
 const SOURCE: &str = include_str!("walk.c");
 const SEES: &str = include_str!("sees.c");
+const FILES: &str = include_str!("files.c");
 /// As many pages as the program of these tests walks over: twice the least memory there is.
 const PAGES: &str = "2048";
 /// As many for each of all policies: half as much again as that memory.
@@ -110,6 +111,92 @@ fn in_step_every_policy_decides_live_as_in_the_lab() {
             assert_eq!(predicted[count], live[count], "{count}: {case}");
         }
     }
+}
+
+/// One policy of each kind: of the core's own, of kernels that walk page tables, and of those that
+/// ask whether a page may be modified.
+#[test]
+fn in_step_pages_of_mapped_files_are_decided_on_live_as_in_the_lab() {
+    let folder = Folder::new("compare-files");
+    let Some((recorder, program)) = compile(&folder, "files", FILES) else {
+        return;
+    };
+    let (file, trace) = (folder.path("numbers"), folder.path("kept.tide"));
+    let bytes: Vec<u8> = (0..4 << 20).map(|at: u32| (at ^ at >> 9) as u8).collect();
+    std::fs::write(&file, bytes).unwrap();
+    let options = [
+        "--in-step",
+        "--json",
+        "--memory",
+        "4M",
+        "--files",
+        "*/numbers",
+        "--policy",
+        "2q-faults,fifo,mach86,linux-classzone,freebsd,mglru",
+        "--trace",
+        &trace,
+    ];
+    let program = ["--", &program, &file, "1024", "1024"];
+    let record = record_of(&compare(recorder, &[&options[..], &program].concat()));
+    let cases = record["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 6);
+    for case in cases {
+        let decisions = &case["decisions"];
+        assert_eq!(decisions["first_difference"], Value::Null, "{case}");
+        assert!(decisions["live"].as_u64().unwrap() > 6000, "{case}");
+        let (predicted, live) = (&case["predicted"], &case["live"][0]);
+        for count in ["page_ins", "page_outs", "clean_drops", "soft_faults"] {
+            assert_eq!(predicted[count], live[count], "{count}: {case}");
+        }
+        // Of the shared mapping no page is ever written.
+        assert!(live["clean_drops"].as_u64().unwrap() > 1000, "{case}");
+    }
+    // The same by the commands themselves.
+    let (lab, live) = (folder.path("lab.log"), folder.path("live.log"));
+    let in_step = ["--in-step", "--memory", "4M", "--files", "*/numbers"];
+    let replay = ["replay", &trace, "--log-decisions", &lab];
+    tool::finish(Command::new(needs::tidemark()).args(replay).args(in_step));
+    let run = [
+        "run",
+        "--malloc",
+        "pool",
+        "--swap-size",
+        "256M",
+        "--log-decisions",
+        &live,
+    ];
+    let mut command = Command::new(needs::tidemark());
+    tool::finish(command.args(run).args(in_step).args(program));
+    let (lab, live) = (std::fs::read(&lab).unwrap(), std::fs::read(&live).unwrap());
+    assert!(lab == live && lab.len() > 10_000);
+}
+
+#[test]
+fn in_step_files_are_managed_by_name_alone() {
+    let refused = |arguments: &[&str]| {
+        let output = Command::new(needs::tidemark()).args(arguments).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        stderr(&output)
+    };
+    let told = refused(&[
+        "run",
+        "--in-step",
+        "--memory",
+        "4M",
+        "--files",
+        "--",
+        "true",
+    ]);
+    assert!(told.contains("`--files '*.dat'`"), "{told}");
+    let told = refused(&["compare", "--memory", "4M", "--files", "*", "--", "true"]);
+    assert!(told.contains("--in-step"), "{told}");
+    let named = ["compare", "--in-step", "--memory", "4M", "--files"];
+    let told = refused(&[&named[..], &["numbers", "--", "true"]].concat());
+    assert!(
+        told.contains("`--files numbers`: it is compared with absolute paths"),
+        "{told}"
+    );
 }
 
 #[test]

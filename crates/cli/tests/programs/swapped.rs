@@ -21,6 +21,44 @@ with open(swap, 'rb') as file:
         found += part.count(b'marked for swap.' * 4)
 print(found > 1000, sum(data[::4096]) // ord('m'))";
 
+/// Changes all pages of 32 MiB a few times, in half of that, and prints their sum.
+const CHURNER: &str = "import random
+data, total = bytearray(random.Random(1).randbytes(1 << 20)) * 32, 0
+for turn in range(3):
+    for at in range(0, len(data), 4096):
+        data[at] = (data[at] + 1) & 255
+        total += data[at]
+print(total)";
+
+/// A limit that its owner may raise again: others take a privilege.
+#[test]
+fn a_limit_on_the_files_that_the_program_writes_is_none_on_swap() {
+    if !needs::are_met(&["bash", "python3"]) {
+        return;
+    }
+    let scratch = Scratch::new("swapped-limited");
+    let script = "ulimit -S -f 100; exec python3 -c \"$0\"";
+    let limited = ["-c", script, CHURNER];
+    let mut natively = Command::new("bash");
+    natively.args(limited);
+    let native = child::run(natively, &scratch.join("native"), LIMIT);
+    let mut command = Command::new(needs::tidemark());
+    command.args([
+        "run",
+        "--memory",
+        "16M",
+        "--store",
+        "file",
+        "--swap-size",
+        "256M",
+        "--",
+    ]);
+    command.arg("bash").args(limited);
+    let outcome = child::run(command, &scratch.join("managed"), LIMIT);
+    let outcome = outcome.expect_code(0, "it goes on");
+    assert_eq!(outcome.output_text(), native.output_text());
+}
+
 #[test]
 fn the_swap_file_shows_nothing_of_the_program_unless_that_is_wanted() {
     if !needs::are_met(&["python3"]) {

@@ -364,18 +364,43 @@ static void fail_unmapped(void) {
     puts("not ended");
 }
 
-/* Writes where the file has no blocks, and its disk has no room. */
-static void fill(void) {
+enum { HOLE = 8 << 20, ROOM = 2 << 20, REST_MOST = 32 << 20 };
+static char rest[4096];
+
+/* Maps a file that has no blocks, and leaves room on its disk for a quarter of it. Then writes to
+   all of it. */
+static unsigned char *fill(void) {
+    static char block[1 << 16];
     int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (ftruncate(file, 64 << 20))
+    snprintf(rest, sizeof rest, "%s.rest", path);
+    int other = open(rest, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (file < 0 || other < 0 || ftruncate(file, HOLE))
         fail("ftruncate");
-    unsigned char *start = mmap(0, 64 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    memset(start, 7, 2 << 20);
-    printf("with room: %d\n", msync(start, 64 << 20, MS_SYNC));
-    memset(start + (20 << 20), 8, 3 << 20);
-    memset(start + (30 << 20), 9, 1 << 20);
-    printf("without: %d\n", msync(start, 64 << 20, MS_SYNC) ? errno : 0);
-    fflush(stdout);
+    off_t filled = 0;
+    ssize_t more = 1;
+    while (filled < REST_MOST && (more = write(other, block, sizeof block)) > 0)
+        filled += more;
+    if (ftruncate(other, filled - ROOM))
+        fail("ftruncate");
+    close(other);
+    unsigned char *start = map_at(0, HOLE, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+    scribble(start, 0, HOLE, 20000, 1);
+    return start;
+}
+
+/* Goes on when there is room. */
+static void fill_and_make_room(void) {
+    unsigned char *start = fill();
+    printf("full: %d\n", msync(start, HOLE, MS_SYNC) ? errno : 0);
+    say("kept", sum_of(start, HOLE));
+    unlink(rest);
+    printf("works: %d\n", msync(start, HOLE, MS_SYNC) ? errno : 0);
+    show();
+}
+
+static void fill_and_unmap(void) {
+    munmap(fill(), HOLE);
+    puts("not ended");
 }
 
 /* Waits, with a mapping of the file, for another process that maps it. */
@@ -407,15 +432,15 @@ static const struct {
             {"fork", fork_here},       {"cut", cut},        {"grow", grow},
             {"use", use_descriptor},   {"twice", map_twice}, {"after", map_after},
             {"apart", take_apart},     {"protect", protect}, {"advise", advise},
-            {"threads", share},        {"fill", fill},      {"meet", meet},
+            {"threads", share},        {"fill", fill_and_make_room}, {"meet", meet},
             {"meet-again", meet_again}, {"fail-once", fail_once},
-            {"fail-unmapped", fail_unmapped}};
+            {"fail-unmapped", fail_unmapped}, {"fill-unmapped", fill_and_unmap}};
 
 int main(int count, char **words) {
     if (count != 3)
         return 2;
     path = words[2];
-    if (strcmp(words[1], "meet-again") && strcmp(words[1], "fill"))
+    if (strcmp(words[1], "meet-again") && strncmp(words[1], "fill", 4))
         make_file();
     for (size_t way = 0; way < sizeof WAYS / sizeof *WAYS; way++)
         if (!strcmp(words[1], WAYS[way].name))

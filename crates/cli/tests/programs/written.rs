@@ -181,6 +181,82 @@ fn a_file_that_cant_be_written_is_named_and_the_program_is_ended() {
     assert_eq!(errors.matches("can't be written").count(), 1, "{errors}");
 }
 
+/// Mounts a file system of 12 MiB at `$0/at`, and runs the arguments. One on another in memory does
+/// not count as one in memory. Ends with 77 where there is none.
+const ON_SMALL_DISK: &str = r#"
+mount -t tmpfs -o size=12M none "$0" && mkdir "$0/at" "$0/up" "$0/work" "$0/low" || exit 77
+mount -t overlay -o "lowerdir=$0/low,upperdir=$0/up,workdir=$0/work" none "$0/at" || {
+    truncate -s 12M "$0/image" && mkfs.ext4 -q "$0/image" && mount -o loop "$0/image" "$0/at"
+} || exit 77
+exec "$@"
+"#;
+
+/// Runs a way on a disk that has not enough room, in so much memory. `None`: there is no such disk.
+fn run_on_full_disk(program: &Built, way: &str, memory: &str) -> Option<Outcome> {
+    let disk = program.scratch.folder(way);
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", ON_SMALL_DISK]).arg(&disk);
+    command
+        .arg(needs::tidemark())
+        .args(["run", "--memory", memory]);
+    command.args(["--files", "*/data", "--files-write", "--"]);
+    command
+        .arg(&program.path)
+        .arg(way)
+        .arg(disk.join("at/data"));
+    let folder = program.scratch.join(&format!("{way}-{memory}"));
+    let outcome = child::run(command, &folder, built::LIMIT);
+    if outcome.status.code() == Some(77) {
+        needs::lacks("no small file system can be mounted here");
+        return None;
+    }
+    Some(outcome)
+}
+
+/// The file has holes, and its disk has room for a quarter of them.
+#[test]
+fn a_full_disk_is_told_of_and_nothing_is_lost_without_a_word() {
+    if !needs::is_root() || !needs::are_met(&["unshare"]) {
+        needs::lacks("only root may mount a small file system");
+        return;
+    }
+    let Some(program) = Built::new("written-full", SOURCE) else {
+        return;
+    };
+    // Who synchronizes is told by the call, and goes on when there is room.
+    let Some(outcome) = run_on_full_disk(&program, "fill", "64M") else {
+        return;
+    };
+    let (output, errors) = (outcome.output_text(), outcome.errors_text());
+    assert!(output.contains("full: 28\n"), "{output}{errors}");
+    assert!(output.contains("works: 0\n"), "{output}{errors}");
+    assert_eq!(errors.lines().count(), 1, "{errors}");
+    let named = "/at/data`: writing the file at byte";
+    let cause = "No space left on device (os error 28)";
+    assert!(errors.contains(named) && errors.contains(cause), "{errors}");
+    let native = program.run_natively(&["fill", &data_of(&program)]);
+    let seen = |outcome: &Outcome| {
+        let output = outcome.output_text();
+        let lines = output.lines().filter(|line| !line.starts_with("full"));
+        // By `cksum`, with the path behind.
+        let numbers = lines.map(|line| line.split(" /").next().unwrap_or_default().to_owned());
+        numbers.collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&outcome), seen(&native));
+    // Who can't be told is ended, whether pages must leave memory or the mapping goes.
+    for memory in ["64M", "4M"] {
+        let Some(outcome) = run_on_full_disk(&program, "fill-unmapped", memory) else {
+            return;
+        };
+        let (output, errors) = (outcome.output_text(), outcome.errors_text());
+        assert!(!outcome.status.success(), "{errors}");
+        assert!(!output.contains("not ended"), "{errors}");
+        let told = format!("/at/data` can't be written: {cause}; what was changed there is lost");
+        assert_eq!(errors.matches(&told).count(), 1, "{errors}");
+        assert!(!errors.contains("swap store"), "{errors}");
+    }
+}
+
 fn data_of(program: &Built) -> String {
     program.scratch.join("data").display().to_string()
 }

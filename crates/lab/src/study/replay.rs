@@ -18,7 +18,7 @@ use tidemark_partition::Divider;
 use tidemark_results::basis;
 use tidemark_results::replay::{ReplayMachine, ReplayRecord, ReplayTrace, SCHEMA};
 use tidemark_trace::container::Ending;
-use tidemark_trace::private::{Extent, PrivateMemory};
+use tidemark_trace::private::{Extent, Managed, PrivateMemory};
 use tidemark_trace::{Block, Error, Header, Reader, TimeUnit};
 
 use super::ample;
@@ -91,9 +91,10 @@ pub struct ReplayOrder {
 
 /// The way a trace is read.
 #[derive(Clone, Copy)]
-struct Reading {
+struct Reading<'a> {
     is_partial: bool,
     has_others: bool,
+    managed: Option<Managed<'a>>,
 }
 
 /// The results of runs.
@@ -163,7 +164,7 @@ impl Replay {
         Replay::read_managed(paths, is_partial, None, progress)
     }
 
-    /// The same, of the memory alone that a live engine manages. Everything without `extent`; of
+    /// The same, of the memory alone that a live engine manages. Everything without `managed`; of
     /// large pieces, to be run in step.
     ///
     /// # Errors
@@ -171,7 +172,7 @@ impl Replay {
     pub fn read_managed(
         paths: &[PathBuf],
         is_partial: bool,
-        extent: Option<Extent>,
+        managed: Option<Managed<'_>>,
         progress: &mut Progress<'_>,
     ) -> Result<Replay, (PathBuf, Unreadable)> {
         let mut replay = Replay {
@@ -179,7 +180,7 @@ impl Replay {
             scripts: vec![],
             merged: Merged::default(),
             page_bytes: 4096,
-            extent,
+            extent: managed.map(|managed| managed.extent),
             notes: vec![],
         };
         let mut strings: Vec<References> = vec![];
@@ -188,6 +189,7 @@ impl Replay {
             let reading = Reading {
                 is_partial,
                 has_others: paths.len() > 1,
+                managed,
             };
             let string = replay.read_one(path, reading, progress);
             let string = string.map_err(|error| (path.clone(), Unreadable::Trace(error)))?;
@@ -286,7 +288,7 @@ impl Replay {
     fn read_one(
         &mut self,
         path: &Path,
-        reading: Reading,
+        reading: Reading<'_>,
         progress: &mut Progress<'_>,
     ) -> Result<References, Error> {
         let file_bytes = std::fs::metadata(path).map_or(0, |file| file.len()).max(1);
@@ -307,9 +309,9 @@ impl Replay {
             Some(_) => Loading::new(&timed, Choice::All),
         };
         let mut block = Block::default();
-        let mut private = self
-            .extent
-            .map(|extent| PrivateMemory::new(&header, extent));
+        let mut private = reading
+            .managed
+            .map(|managed| PrivateMemory::new(&header, managed));
         while reader.next_block(&mut block)? {
             if let Some(private) = &mut private {
                 private.keep(&mut block);
@@ -335,18 +337,19 @@ impl Replay {
             self.notes
                 .push(format!("{}: the recording was cut short", trace.name));
         }
-        if self.extent.is_some() && trace.has_mappings {
-            let name = &trace.name;
-            self.notes.push(format!(
-                "{name}: private anonymous memory alone, as a live run manages it"
-            ));
-        }
-        if !trace.has_mappings {
-            let name = &trace.name;
-            self.notes.push(format!(
-                "{name}: does not say what is mapped; taken as one piece of private memory"
-            ));
-        }
+        let taken = match (trace.has_mappings, reading.managed) {
+            (true, None) => None,
+            (true, Some(Managed { files: None, .. })) => {
+                Some("private anonymous memory alone, as a live run manages it")
+            }
+            (true, Some(Managed { files: Some(_), .. })) => Some(
+                "private anonymous memory and mappings of the named files alone, as a live run \
+                 manages them",
+            ),
+            (false, _) => Some("does not say what is mapped; taken as one piece of private memory"),
+        };
+        let note = taken.map(|what| format!("{}: {what}", trace.name));
+        self.notes.extend(note);
         self.page_bytes = header.page_bytes;
         self.traces.push(trace);
         self.scripts.push(Arc::new(script));

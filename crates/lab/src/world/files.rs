@@ -24,8 +24,10 @@ pub(super) struct Files {
 /// A file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct File {
-    /// Its pages.
+    /// Its pages, in the one cache.
     pub(super) object: ObjectId,
+    /// The pager that has it.
+    pub(super) pager: PagerId,
     /// The number it ever has.
     pub(super) pages: u64,
     /// Its length in bytes: all that may ever be read, until it has been cut for the first time.
@@ -49,10 +51,12 @@ impl Files {
         };
         let mut place = first;
         for (name, &pages) in sizes {
-            let object = files.create(vm, cache);
+            let pager = PagerId(files.places.len() as u32);
+            let object = create(vm, cache, pager);
             let length = u64::MAX;
             let file = File {
                 object,
+                pager,
                 pages,
                 length,
             };
@@ -81,11 +85,10 @@ impl Files {
     pub(super) fn place_of(&self, pager: PagerId, index: u64) -> u64 {
         self.places[pager.0 as usize] + index
     }
+}
 
-    fn create(&mut self, vm: &mut Vm, cache: SpaceId) -> ObjectId {
-        let number = self.places.len() as u32;
-        let at = VirtPage(u64::from(number) * FILE_PAGES);
-        vm.keep_external(cache, at, FILE_PAGES, PagerId(number))
-            .expect("there are fewer files than a space has room for")
-    }
+fn create(vm: &mut Vm, cache: SpaceId, pager: PagerId) -> ObjectId {
+    let at = VirtPage(u64::from(pager.0) * FILE_PAGES);
+    vm.keep_external(cache, at, FILE_PAGES, pager)
+        .expect("there are fewer files than a space has room for")
 }

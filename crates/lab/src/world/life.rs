@@ -7,6 +7,7 @@ use tidemark_trace::{Event, FileEvent, LifeEvent, MappingEvent, Memory};
 
 use super::engine::{Alarm, World};
 use super::file_call::FileCall;
+use super::files::File;
 use super::process::{Life, Process};
 use super::script::Script;
 use super::thread::State;
@@ -322,16 +323,13 @@ impl World<'_> {
             let number = self.processes[process].program;
             let first = offset / self.script_of(number).page_bytes();
             let program = &self.scenario.programs[number];
-            let object = self.files.find(&program.file_key(number, file)).object;
+            let File { object, pager, .. } = self.files.find(&program.file_key(number, file));
+            let vm = &mut self.memory.vm;
             match is_shared {
-                true => self
-                    .memory
-                    .vm
-                    .map_object(space, at, *pages, object, first, rights),
-                false => self
-                    .memory
-                    .vm
-                    .map_private(space, at, *pages, object, first, rights),
+                // A live engine has pages of its own for each mapping.
+                _ if self.scenario.is_apart => vm.map_copy(space, at, *pages, pager, first, rights),
+                true => vm.map_object(space, at, *pages, object, first, rights),
+                false => vm.map_private(space, at, *pages, object, first, rights),
             }
         } else if *is_shared {
             self.memory

@@ -32,13 +32,19 @@ impl Engine {
         if !self.setup.store.has_file() {
             why = COMPRESSED_FULL.into();
         }
+        let mut ending = Ending::StoreFull;
+        if let Some((pager, error)) = self.addresses.files().find_failing().filter(|_| is_failing) {
+            why = self.describe_lost(pager, error);
+            ending = Ending::FileLost;
+        }
         while let Some(failure) = self.store.next_failure() {
             if is_failing && failure.direction == Direction::Store {
                 why = failure.to_string();
+                ending = Ending::StoreFull;
             }
         }
         let what = format!("the memory budget of {budget} is in use, and {why}");
-        self.end(Ending::StoreFull, &what)
+        self.end(ending, &what)
     }
 
     /// Ends the program because the engine can't go on.

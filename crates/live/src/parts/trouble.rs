@@ -199,6 +199,11 @@ impl fmt::Display for Failure {
         };
         let place = format!("{verb} {file} at byte {}", self.offset());
         match self.cause {
+            Cause::File(Errno::FBIG) => write!(
+                out,
+                "{place}: the program limits the size of files (`ulimit -f`), and only a privilege \
+                 would raise that for swap; set no limit there"
+            ),
             Cause::File(error) => write!(out, "{place}: {error}"),
             Cause::Short => write!(out, "{place}: the file ends there"),
             Cause::Differs => write!(out, "{place}: what came back is not what was stored"),

@@ -69,8 +69,28 @@ pub fn begin_engine(has_files: bool) -> Result<(), Errno> {
     let life = pidfd_open(program, PidfdFlags::empty())?;
     LIFE.store(life.into_raw_fd(), Ordering::Relaxed);
     ENGINE.store(own(), Ordering::Release);
+    if is_engine() {
+        raise_size_limit();
+    }
     IS_STARTING.store(has_files, Ordering::Relaxed);
     Ok(())
+}
+
+/// Lets this process, and not the program, write files as large as it may: a limit of the program's
+/// is not about swap, nor about what it writes by mappings.
+fn raise_size_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let most = getrlimit(Resource::Fsize).maximum;
+    for limit in [None, most] {
+        let limits = Rlimit {
+            current: limit,
+            maximum: limit,
+        };
+        // Without a privilege it stays below the most that was left.
+        if setrlimit(Resource::Fsize, limits).is_ok() {
+            return;
+        }
+    }
 }
 
 /// Ends the start of an engine, which has kept the program's standard error until now, and says at
