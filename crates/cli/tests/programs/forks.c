@@ -18,6 +18,7 @@
 
 enum { WORDS = 512, PAGES = 3 << 10 };
 static uint64_t (*pages)[WORDS];
+static char *stacks[2]; /* Managed memory that nothing has touched. */
 extern char **environ;
 pid_t _Fork(void);
 
@@ -132,6 +133,12 @@ static pid_t start(const char *way) {
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
         return clone(child, stack + (1 << 20), SIGCHLD, 0);
     }
+    else if (!strcmp(way, "clone-managed")) {
+        /* The child's third word lies in a page that is not there. */
+        char *stack = stacks[0];
+        stacks[0] = stacks[1];
+        return clone(child, stack + (1 << 19) + 16, SIGCHLD, 0);
+    }
     else if (!strcmp(way, "vfork")) {
         id = vfork();
         if (id == 0) {
@@ -151,6 +158,8 @@ static pid_t start(const char *way) {
 
 int main(int count, char **words) {
     if (!strcmp(words[count - 1], "fork-threads")) start_threads();
+    for (int i = 0; i < 2; i++)
+        stacks[i] = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pages = aligned_alloc(sizeof *pages, sizeof *pages * PAGES);
     if (!strcmp(words[count - 1], "own-call-split")) split();
     fill(0, 1, 1);

@@ -18,6 +18,11 @@ fn a_fork_by_the_c_library() {
 }
 
 #[test]
+fn a_child_whose_stack_is_not_there() {
+    compare(&["clone-managed"], &BOTH[..1]);
+}
+
+#[test]
 fn a_fork_with_threads_whose_stacks_are_out() {
     // In-thread, a signal could not be delivered on such a stack.
     compare(&["fork-threads"], &BOTH[..1]);

@@ -266,7 +266,7 @@ impl Ring {
         let Some(index) = self.vacancy() else {
             return false;
         };
-        let events = PollFlags::IN.bits().into();
+        let events = PollFlags::IN.bits() as u32;
         let entry = raw::io_uring_sqe {
             opcode: raw::IoringOp::PollAdd,
             fd: file,
