@@ -91,7 +91,7 @@ python: deps-test ## The Python package, built, installed and tested in an envir
 	scripts/python-tests
 
 .PHONY: acceptance
-acceptance: ## The same at full size, and tests of the kernel (LTP=FOLDER: of LTP, too). Hours.
+acceptance: ## At full size, and tests of the kernel (LTP=FOLDER: LTP; MIRI=1: Miri). Hours.
 	@scripts/deps build test acceptance
 	$(CARGO) build --workspace --release
 	TIDEMARK_ACCEPTANCE=full REQUIRE_ALL=1 $(CARGO) test --release --package tidemark-cli \
@@ -102,6 +102,7 @@ acceptance: ## The same at full size, and tests of the kernel (LTP=FOLDER: of LT
 	    --test guides
 	scripts/kernel-selftests
 	scripts/s3-server
+	[[ -z '$(MIRI)' ]] || scripts/miri
 	[[ -z '$(LTP)' ]] || scripts/ltp '$(LTP)'
 	TIDEMARK_ACCEPTANCE=full scripts/python-tests fresh
 
