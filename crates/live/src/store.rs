@@ -13,12 +13,14 @@
 mod carrier;
 mod cipher;
 pub mod compressed;
+mod encrypting;
 pub mod faults;
 pub mod file;
 pub mod files;
 mod now;
 pub mod pagers;
 mod segments;
+mod sending;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +36,7 @@ use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 
 use self::carrier::{Carrier, Left};
+pub use self::carrier::{Means, UNDER_WAY_MAX};
 use self::cipher::Encryption;
 use self::compressed::{Compressed, Put, Waiter};
 use self::faults::{FaultPlan, Injected};
@@ -45,11 +48,8 @@ use crate::sys::pool::TRANSFER_MAX;
 use crate::sys::ring::{Completion, Wait, Watch};
 use crate::sys::{Errno, PAGE, socket};
 
-/// The number of parts under way at one time.
-pub const UNDER_WAY_MAX: u32 = 64;
 /// To how many other files one can listen while waiting for the store.
 pub const LISTENED_MAX: usize = 3;
-const WORKERS: u32 = 4;
 /// The number of times that a part is tried again that the kernel refuses for now.
 const TRIES_MAX: u8 = 11;
 /// The pause before the first of these tries. It doubles with each: they take two seconds together.
@@ -58,25 +58,6 @@ const TRY_PAUSE: Duration = Duration::from_millis(1);
 const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// The tags of files that are listened to begin here, beyond those of all parts.
 const LISTENED_TAG: u64 = u64::MAX - LISTENED_MAX as u64;
-
-/// By what means bytes are carried.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Means {
-    /// io_uring, or threads where it is not permitted.
-    Best,
-    /// io_uring or nothing.
-    Ring,
-    /// io_uring that every thread of the process may use, or threads.
-    Shared,
-    /// Threads.
-    Threads,
-    /// io_uring if it is available, otherwise transfers by the asking thread: for a forked child.
-    Alone,
-    /// The same in in-thread mode, where every thread may use the store.
-    SharedAlone,
-    /// The thread that asks.
-    AtOnce,
-}
 
 /// The reason for which a transfer failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

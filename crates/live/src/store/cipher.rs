@@ -23,13 +23,8 @@ use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use tidemark_core::seams::pager::Direction;
-
-use super::{Part, SwapStore, Work};
-use crate::machine::LiveMachine;
 use crate::sys::memory::Mapping;
 use crate::sys::pool::TRANSFER_MAX;
-use crate::sys::ring::Buffers;
 use crate::sys::{Errno, PAGE};
 
 const BLOCK: usize = 16;
@@ -125,19 +120,29 @@ fn mix(page: &mut [u8], tweaks: &[u128; PAGE / BLOCK]) {
 }
 
 impl Encryption {
+    /// A cipher with a fresh key, and no buffers.
+    pub(super) fn new() -> Result<Encryption, Errno> {
+        Ok(Encryption {
+            cipher: Cipher::new()?,
+            bounces: Vec::new(),
+            unused: Vec::new(),
+            used: BTreeMap::new(),
+        })
+    }
+
     /// The cipher.
     pub(super) fn cipher(&self) -> &Cipher {
         &self.cipher
     }
 
     /// Returns true if a write could be encrypted now.
-    fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         !self.unused.is_empty() || self.bounces.len() < BOUNCES_MAX
     }
 
     /// Takes a buffer for a part, by its tag. The caller has seen that [there is
     /// room](Self::has_room).
-    fn take(&mut self, tag: u64) -> Result<usize, Errno> {
+    pub(super) fn take(&mut self, tag: u64) -> Result<usize, Errno> {
         let index = match self.unused.pop() {
             Some(index) => index,
             None => {
@@ -154,12 +159,25 @@ impl Encryption {
         Ok(index)
     }
 
-    fn release(&mut self, tag: u64) {
+    /// Encrypts a page of a slot into a buffer, as the page `at` there.
+    pub(super) fn encrypt(&mut self, slot: u64, page: &[u8], (index, at): (usize, usize)) {
+        let into = self.bounces[index].room.part_mut(at * PAGE, PAGE);
+        into.copy_from_slice(page);
+        self.cipher.encrypt(slot, into);
+    }
+
+    /// The memory of a buffer.
+    pub(super) fn room(&self, index: usize) -> &Mapping {
+        &self.bounces[index].room
+    }
+
+    /// Has the buffer of a part unused again.
+    pub(super) fn release(&mut self, tag: u64) {
         self.unused.extend(self.used.remove(&tag));
     }
 
     /// Gives the memory of unused buffers back to the host.
-    fn rest(&mut self) {
+    pub(super) fn rest(&mut self) {
         for index in &self.unused {
             let bounce = &mut self.bounces[*index];
             // What can't be given back is used again, or given back the next time.
@@ -170,111 +188,14 @@ impl Encryption {
     }
 }
 
-impl SwapStore {
-    /// Encrypts what is written to the swap file from now on: before anything is.
-    ///
-    /// # Errors
-    /// The kernel has no random numbers for a key.
-    pub fn encrypt(mut self) -> Result<SwapStore, Errno> {
-        self.encryption = Some(Encryption {
-            cipher: Cipher::new()?,
-            bounces: Vec::new(),
-            unused: Vec::new(),
-            used: BTreeMap::new(),
-        });
-        Ok(self)
-    }
-
-    /// The cipher, if there is one, of what is not a file of the program's.
-    pub(super) fn cipher_of(&self, work: Work) -> Option<&Cipher> {
-        let encryption = self.encryption.as_ref();
-        encryption
-            .filter(|_| work.file().is_none())
-            .map(|encryption| &encryption.cipher)
-    }
-
-    /// Encrypts the pages of a part of a transfer to the swap file. `None`: it goes as it is.
-    pub(super) fn encrypt_part(
-        &mut self,
-        part: Part,
-        machine: &LiveMachine,
-    ) -> Result<Option<Buffers>, Errno> {
-        let transfer = self.transfers[part.transfer as usize];
-        if transfer.direction == Direction::Fetch || transfer.work.file().is_some() {
-            return Ok(None);
-        }
-        let Some(mut encryption) = self.encryption.take() else {
-            return Ok(None);
-        };
-        let taken = encryption.take(part.tag());
-        if let Ok(index) = taken {
-            let Encryption {
-                cipher, bounces, ..
-            } = &mut encryption;
-            for (at, page) in part.range().enumerate() {
-                let slot = self.home_of(&transfer, page as u8);
-                let from = self.page_of(&transfer, page, machine);
-                let into = bounces[index].room.part_mut(at * PAGE, PAGE);
-                into.copy_from_slice(from);
-                cipher.encrypt(slot.0.into(), into);
-            }
-        }
-        let buffers = taken.map(|index| {
-            let bytes = usize::from(part.pages) * PAGE;
-            Some(Buffers::of_mapping(
-                &encryption.bounces[index].room,
-                0,
-                bytes,
-            ))
-        });
-        self.encryption = Some(encryption);
-        buffers
-    }
-
-    /// Returns true if there is room to encrypt a write, or none is encrypted.
-    pub(super) fn may_write(&self) -> bool {
-        let encryption = self.encryption.as_ref();
-        encryption.is_none_or(Encryption::has_room)
-    }
-
-    /// Gives memory back that the store needs again only to write more.
-    pub fn rest(&mut self) {
-        self.encryption.iter_mut().for_each(Encryption::rest);
-    }
-
-    /// A part is not under way any more.
-    pub(super) fn release_bounce(&mut self, part: Part) {
-        if let Some(encryption) = &mut self.encryption {
-            encryption.release(part.tag());
-        }
-    }
-
-    /// Decrypts the pages of a part that have been read.
-    pub(super) fn decrypt_part(&mut self, part: Part, machine: &mut LiveMachine) {
-        let transfer = self.transfers[part.transfer as usize];
-        if transfer.direction == Direction::Store || transfer.work.file().is_some() {
-            return;
-        }
-        let Some(encryption) = self.encryption.take() else {
-            return;
-        };
-        for page in part.range() {
-            let slot = self.home_of(&transfer, page as u8);
-            let bytes = self.page_of_mut(&transfer, page, machine);
-            encryption.cipher.decrypt(slot.0.into(), bytes);
-        }
-        self.encryption = Some(encryption);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tidemark_core::id::FrameId;
-    use tidemark_core::seams::pager::Outcome;
+    use tidemark_core::seams::pager::{Direction, Outcome};
 
     use super::*;
-    use crate::store::Means;
     use crate::store::tests::Swapping;
+    use crate::store::{Means, SwapStore};
 
     fn bytes(hex: &str) -> Vec<u8> {
         let digits = hex.as_bytes().chunks(2);
