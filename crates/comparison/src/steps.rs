@@ -94,11 +94,7 @@ impl<'a> Steps<'a> {
             Some(path) => path.clone(),
             None => self.folder.join("trace.tide"),
         };
-        let layout = self
-            .order
-            .is_in_step
-            .then(|| self.learn_layout())
-            .transpose()?;
+        let layout = order.is_in_step.then(|| self.learn_layout()).transpose()?;
         self.say("recording");
         let mut command = self.begin();
         if let Some(layout) = layout {
@@ -115,7 +111,7 @@ impl<'a> Steps<'a> {
         // It is timed as all runs are: see `time_native`.
         command.extend(["record", "--time=never", "-o"].map(OsString::from));
         command.push(trace.clone().into());
-        if order.is_exact || self.order.is_in_step {
+        if order.is_exact || order.is_in_step {
             command.push("--exact".into());
         }
         self.run(command, "recording")?;

@@ -414,30 +414,13 @@ mod tests {
             locks: None,
             statistics: Statistics::default(),
         };
+        let total = Statistics {
+            page_ins: 5,
+            ..Statistics::default()
+        };
         let mut record = RunRecord {
-            suspensions: vec![],
-            schema: String::new(),
-            tidemark: String::new(),
-            command: Vec::new(),
-            policy: String::new(),
-            mode: String::new(),
-            memory_bytes: 0,
-            division: None,
-            task_bytes_min: None,
-            store: None,
-            swap_bytes: 0,
-            ending: Ending::Status(0),
-            ended_for_room: 0,
-            notes: Vec::new(),
-            basis: Default::default(),
-            total: Statistics {
-                page_ins: 5,
-                ..Statistics::default()
-            },
-            jobs: None,
-            locks: None,
             processes: vec![process; 4],
-            others: tidemark_results::OtherProcesses::default(),
+            ..RunRecord::of(vec![], Ending::Status(0), total)
         };
         let mut sample = Sample::default();
         let refused = take_counts(&record, 5, &mut sample).unwrap_err();

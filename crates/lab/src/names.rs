@@ -14,7 +14,6 @@ use tidemark_results::text::{bytes, count};
 use tidemark_results::{Refusal, quantity, refuse};
 
 use crate::near::collect_near;
-
 use crate::study::{NamedDisk, Unreadable, Unrunnable};
 use crate::systems;
 use crate::world::disk::presets;

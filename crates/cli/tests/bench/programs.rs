@@ -8,10 +8,10 @@
 use std::fs;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tidemark_testing::waits;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tidemark_testing::waits;
 
 use crate::KERNEL;
 use crate::support::{Folder, TIDEMARK, stderr, tidemark};

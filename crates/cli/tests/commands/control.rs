@@ -11,9 +11,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use tidemark_testing::waits;
 
 use serde_json::Value;
+use tidemark_testing::waits;
 
 use crate::needs;
 use crate::support::{self, Folder};

@@ -19,6 +19,7 @@ fn a_fork_by_the_c_library() {
 
 #[test]
 fn a_child_whose_stack_is_not_there() {
+    // In-thread, a signal could not be delivered on such a stack.
     compare(&["clone-managed"], &BOTH[..1]);
 }
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use tidemark_testing::waits;
 
 use rustix::process::Pid;
+use tidemark_testing::waits;
 
 use crate::recording::Recording;
 use crate::support::{Folder, TIDEMARK, stderr};

@@ -82,8 +82,28 @@ impl Carrier {
 /// one that has asked. A program of one thread would not be that any more.
 #[derive(Default)]
 pub(super) struct Left {
-    pub(super) is_wanted: bool,
-    pub(super) is_told: bool,
+    is_wanted: bool,
+    is_told: bool,
+}
+
+impl Left {
+    /// Leaves writes from now on, or does not any more.
+    pub(super) fn set(&mut self, is_wanted: bool) {
+        self.is_wanted = is_wanted;
+        self.is_told &= is_wanted;
+    }
+
+    /// Returns true if writes are left.
+    pub(super) fn is_set(&self) -> bool {
+        self.is_wanted
+    }
+
+    /// Returns true, once, if there are writes (`has_writes`).
+    pub(super) fn tell(&mut self, has_writes: bool) -> bool {
+        let is_news = has_writes && !self.is_told;
+        self.is_told |= is_news;
+        is_news
+    }
 }
 
 /// Returns true if what failed with `error` may do better when it is tried again. The kernel

@@ -20,15 +20,12 @@ impl SwapStore {
     /// Leaves writes to others from now on, or does not any more: so does every thread before it
     /// uses the store.
     pub fn leave_writes(&mut self, is_wanted: bool) {
-        self.left.is_wanted = is_wanted;
-        self.left.is_told &= is_wanted;
+        self.left.set(is_wanted);
     }
 
     /// Returns true, once, if there are writes that were left.
     pub fn has_left_writes(&mut self) -> bool {
-        let is_news = !self.stores.is_empty() && !self.left.is_told;
-        self.left.is_told |= is_news;
-        is_news
+        self.left.tell(!self.stores.is_empty())
     }
 
     /// Ends the process in the midst of a write, as the end of the power might, for tests: blocks
@@ -132,7 +129,7 @@ impl SwapStore {
     /// The next part to be sent on its way. Writes may be left to others.
     pub(super) fn next_part(&mut self) -> Option<Part> {
         let fetch = self.fetches.pop_front();
-        fetch.or_else(|| match self.left.is_wanted || !self.may_write() {
+        fetch.or_else(|| match self.left.is_set() || !self.may_write() {
             true => None,
             false => self.stores.pop_front(),
         })
