@@ -167,7 +167,7 @@ fn found_b19_a_debugger_is_told_what_to_do_and_then_sees_all() {
     let mut run = Waiting::start(&program, &["--memory", "16M", "--memory-max", "64M"]);
     let first = run.look();
     assert!(first.output_text().contains("Cannot access memory"));
-    let line = run.await_line("and can't see the");
+    let line = run.await_line_beside_debugger("and can't see the");
     let remedy = line.split('`').nth(1).expect("the line names a command");
     let words: Vec<&str> = remedy.split(' ').skip(1).collect();
     let pid = run.supervisor.id().to_string();
@@ -300,6 +300,20 @@ impl Waiting {
         let mut outcome = child::run(command, &self.folder, LIMIT);
         outcome.output.extend_from_slice(&outcome.errors.clone());
         outcome
+    }
+
+    /// Waits for a line with `what` in it while a debugger is attached. The engine looks for a
+    /// debugger five times a second, and one that leaves at its first error may be there for less.
+    fn await_line_beside_debugger(&mut self, what: &str) -> String {
+        let mut command = Command::new("gdb");
+        command.args(["-q", "-p", &self.pid.to_string()]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // A debugger that reads its commands from a pipe stays until the pipe is closed.
+        let mut debugger = command.stdin(Stdio::piped()).spawn().expect("it runs");
+        let line = self.await_line(what);
+        drop(debugger.stdin.take());
+        debugger.wait().expect("it ends with its commands");
+        line
     }
 
     /// Waits for a line with `what` in it.
