@@ -9,6 +9,8 @@
 //! # Invariants
 //! 1. A room that is read or written is not touched: its segment is under way.
 //! 2. The space of a segment on disk is given back when the log says so, and not before.
+//! 3. A segment of which single pages are being read stays on disk alone: in memory its pages could
+//!    be moved to another one, and its space be given back beneath those reads.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -142,6 +144,8 @@ pub struct Tier<Entries, Waiter> {
     put_off: VecDeque<Waiter>,
     /// The places not in use that single pages are read to.
     singles_unused: Vec<u8>,
+    /// The segments of which pages are read to the other places.
+    singles: [Option<SegmentId>; SINGLES_MAX],
     writes: u32,
     reads: u32,
     /// Of the segments read whole of late: how many, and how many of their pages were wanted.
@@ -187,6 +191,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             waiting: Vec::with_capacity(64),
             put_off: VecDeque::with_capacity(64),
             singles_unused: (0..SINGLES_MAX as u8).rev().collect(),
+            singles: [None; SINGLES_MAX],
             writes: 0,
             reads: 0,
             locality: (1, 8),
@@ -340,6 +345,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
             let Some(place) = self.singles_unused.pop() else {
                 return Way::Later;
             };
+            self.singles[place as usize] = Some(segment);
             self.division.note(self.log.part_of(segment));
             return Way::Single(found, place);
         }
@@ -360,6 +366,9 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
     fn is_worth_reading(&mut self, segment: SegmentId) -> bool {
         let has_room = self.log.rooms() < self.rooms_max() && self.reads < READS_MAX;
         if !has_room || self.log.sixteenths_live(segment) < 4 {
+            return false;
+        }
+        if self.singles.contains(&Some(segment)) {
             return false;
         }
         let (segments, pages) = self.locality;
@@ -411,6 +420,7 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
 
     /// Gives the place of a single page back.
     pub fn leave_single(&mut self, place: u8) {
+        self.singles[place as usize] = None;
         self.singles_unused.push(place);
     }
 

@@ -224,3 +224,30 @@ fn single_pages_have_their_places_and_wait_for_one() {
     assert_eq!(tier.take_put_off(), Some(64));
     assert!(matches!(tier.seek(SlotId(64)), Way::Single(_, 7)));
 }
+
+#[test]
+fn a_segment_is_not_read_whole_while_a_page_of_it_is_read_by_itself() {
+    let (mut tier, mut slots, mut rooms) = full(256, 1000);
+    tier.allow(0, false);
+    let Way::Single(found, place) = tier.seek(SlotId(0)) else {
+        panic!("there is no room for a segment");
+    };
+    let home = tier.home(found.segment, 0);
+    // Now there is, and whole segments have paid.
+    tier.allow(256, false);
+    let Way::Single(next, other) = tier.seek(SlotId(1)) else {
+        panic!("it would move a page that is being read");
+    };
+    assert_eq!(next.segment, found.segment);
+    (2..1000).for_each(|slot| tier.remove(SlotId(slot)));
+    while tier.tend(&mut slots, &mut rooms, true).is_some() {}
+    assert_eq!(tier.home(found.segment, 0), home);
+    assert!(!slots.claim(home), "its space is in use");
+    for (slot, place) in [(0, place), (1, other)] {
+        tier.note_taken(SlotId(slot));
+        tier.leave_single(place);
+    }
+    while tier.tend(&mut slots, &mut rooms, true).is_some() {}
+    assert!(slots.claim(home), "it is given back");
+    tier.check();
+}
