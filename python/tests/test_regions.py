@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -217,6 +218,49 @@ def test_an_array_that_a_forked_child_lets_go_of_takes_nothing_of_the_child_s(
 def test_a_bad_setting_names_itself(arguments: dict[str, int | str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         tidemark.Engine(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"memory": 1.5}, "`memory` is 1.5; needs a whole number"),
+        ({"memory": None}, "`memory` is None; needs a whole number"),
+        ({"memory": "1M", "policy": 3}, "`policy` is 3; needs text"),
+        ({"memory": "1M", "swap": 5}, "`swap` is 5; needs a path"),
+        ({"memory": "1M", "swap_size": []}, r"`swap_size` is \[\]; needs a whole number"),
+    ],
+)
+def test_a_setting_of_another_type_names_itself(
+    arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        tidemark.Engine(**arguments)  # type: ignore[arg-type]
+
+
+def test_arguments_of_another_type_name_themselves(engine: tidemark.Engine, path: Path) -> None:
+    wrong: Any
+    for wrong in ("x", None, 2.5, [2, "x"]):
+        with pytest.raises(TypeError, match="`shape` is .*; needs whole numbers"):
+            engine.zeros(wrong)
+    wrong = 5
+    with pytest.raises(TypeError, match="`advice` is 5; needs text"):
+        tidemark.advise(engine.zeros(3), wrong)
+    with pytest.raises(TypeError, match="`url` is 5; needs text"):
+        engine.from_store(wrong)
+    with pytest.raises(TypeError, match="`path` is 5; needs a path"):
+        engine.open(wrong)
+    wrong = 1.5
+    with pytest.raises(TypeError, match="`offset` is 1.5; needs a whole number"):
+        engine.open(path, offset=wrong)
+    with pytest.raises(ValueError, match="`offset` is .*; needs a number of bytes"):
+        engine.open(path, offset=1 << 70)
+
+
+def test_a_shape_may_be_whole_numbers_of_numpy(engine: tidemark.Engine) -> None:
+    count: Any = np.int64(5)
+    assert engine.zeros(count).shape == (5,)
+    assert engine.zeros((count, np.uint8(3))).shape == (5, 3)
+    assert engine.zeros(np.array([2, 3])).shape == (2, 3)  # type: ignore[arg-type]
 
 
 def test_a_bad_shape_names_itself(engine: tidemark.Engine) -> None:

@@ -61,7 +61,10 @@ class Engine:
         swap_size: int | str = "4G",
     ) -> None:
         self._engine = _tidemark.Engine(
-            _size("memory", memory), policy, os.fspath(swap), _size("swap_size", swap_size)
+            _size("memory", memory),
+            _text("policy", policy),
+            _path("swap", swap),
+            _size("swap_size", swap_size),
         )
 
     @property
@@ -133,9 +136,9 @@ class Engine:
             raise ValueError(f"`shape` is {shape}; needs one with elements for the `mode` `w+`")
         if size == 0:
             # A file that is not there is an error all the same.
-            os.stat(path)
+            os.stat(_path("path", path))
             return _of_mode(np.zeros(sides or 0, kind), mode)
-        name = os.fsdecode(path)
+        name = _path("path", path)
         region = _with_room(lambda: self._engine.open(name, offset, size, mode))
         if region.bytes % kind.itemsize:
             raise ValueError(
@@ -173,7 +176,7 @@ class Engine:
         if size == 0 or (mode == "w+" and size is None):
             raise ValueError(f"`shape` is {shape}; needs one with elements")
         made = None if size is None else offset + size
-        region = _with_room(lambda: self._engine.open_store(url, made, mode))
+        region = _with_room(lambda: self._engine.open_store(_text("url", url), made, mode))
         end = region.bytes if made is None else made
         if not offset < end <= region.bytes:
             raise ValueError(
@@ -216,7 +219,7 @@ def advise(array: npt.NDArray[Any], advice: str) -> None:
     Raises `ValueError` for other arrays and other words.
     """
     region, start, end = _find(array)
-    region.advise(start, end, advice)
+    region.advise(start, end, _text("advice", advice))
 
 
 def flush(array: npt.NDArray[Any]) -> None:
@@ -339,8 +342,8 @@ def _check_part(kind: np.dtype[Any], mode: str, offset: int) -> None:
             f"`mode` is `{mode}`; needs `r`, to read, `c`, to modify a copy, or `r+` or `w+`, "
             "to write"
         )
-    if operator.index(offset) < 0:
-        raise ValueError(f"`offset` is {offset}; needs a number of bytes from 0 on")
+    if not 0 <= _whole("offset", offset) < 1 << 63:
+        raise ValueError(f"`offset` is {offset}; needs a number of bytes from 0 on, below 8 EiB")
     if kind.itemsize == 0:
         raise ValueError(f"`dtype` is {kind}; needs one of a size")
 
@@ -354,13 +357,24 @@ def _kind(dtype: npt.DTypeLike) -> np.dtype[Any]:
 
 def _sides(shape: int | Sequence[int], kind: np.dtype[Any]) -> tuple[tuple[int, ...], int]:
     """The sides of an array, and its bytes."""
-    sides = (shape,) if isinstance(shape, int) else tuple(operator.index(n) for n in shape)
+    try:
+        # A whole number of numpy's is none of Python's.
+        sides = _whole_numbers(shape)
+    except TypeError:
+        raise TypeError(f"`shape` is {shape!r}; needs whole numbers") from None
     if any(side < 0 for side in sides):
         raise ValueError(f"`shape` is {shape}; needs sizes from 0 on")
     size = math.prod(sides) * kind.itemsize
     if size >= 1 << 63:
         raise MemoryError(f"`shape` is {shape}; needs less than 8 EiB")
     return sides, size
+
+
+def _whole_numbers(shape: Any) -> tuple[int, ...]:
+    try:
+        return (operator.index(shape),)
+    except TypeError:
+        return tuple(operator.index(side) for side in shape)
 
 
 def _with_room(make: Callable[[], _tidemark.Region]) -> _tidemark.Region:
@@ -398,6 +412,26 @@ def _find(array: npt.NDArray[Any]) -> tuple[_tidemark.Region, int, int]:
 def _size(name: str, size: int | str) -> int:
     if isinstance(size, str):
         return _tidemark.parse_size(name, size)
-    if not 0 <= operator.index(size) < 1 << 64:
+    if not 0 <= _whole(name, size) < 1 << 64:
         raise ValueError(f"`{name}` is {size}; needs a number of bytes, or text like `64M`")
-    return size
+    return operator.index(size)
+
+
+def _whole(name: str, number: int) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise TypeError(f"`{name}` is {number!r}; needs a whole number") from None
+
+
+def _text(name: str, text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"`{name}` is {text!r}; needs text")
+    return text
+
+
+def _path(name: str, path: str | bytes | os.PathLike[str]) -> str:
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"`{name}` is {path!r}; needs a path") from None
