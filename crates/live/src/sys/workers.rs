@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::{IoSlice, IoSliceMut};
 
@@ -16,10 +17,12 @@ use tidemark_core::seams::pager::Direction;
 
 use super::ring::{Buffers, Completion};
 use super::socket::Bell;
-use super::{Errno, thread};
+use super::{Errno, futex, thread};
 use crate::meters::{self, Metered};
 
 const STACK_BYTES: usize = 128 * 1024;
+/// The longest wait for threads to begin: a busy machine may take long.
+const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Threads that do transfers.
 pub struct Workers {
@@ -31,6 +34,8 @@ struct Shared {
     queue: Mutex<Queue>,
     wanted: Condvar,
     bell: Bell,
+    /// The number of threads that have begun.
+    begun: AtomicU32,
 }
 
 struct Queue {
@@ -48,7 +53,14 @@ struct Job {
 }
 
 impl Workers {
-    /// Starts `count` threads.
+    /// Starts `count` threads, and returns when all of them have begun.
+    ///
+    /// The first instructions of a thread are the C library's, and read what it knows of the
+    /// language: in the program's memory. Once that is managed, a thread may need a page there
+    /// that leaves, or is out, and comes back by these threads alone.
+    ///
+    /// # Errors
+    /// There are no threads to be had, or they do not begin.
     pub fn new(count: u32) -> Result<Workers, Errno> {
         let jobs = VecDeque::with_capacity(64);
         let queue = Queue {
@@ -60,6 +72,7 @@ impl Workers {
             queue: Mutex::new(queue),
             wanted: Condvar::new(),
             bell: Bell::new()?,
+            begun: AtomicU32::new(0),
         });
         let mut workers = Workers {
             shared,
@@ -71,7 +84,23 @@ impl Workers {
                 .handles
                 .push(thread::spawn(STACK_BYTES, move || work(&shared))?);
         }
+        workers.wait_until_begun()?;
         Ok(workers)
+    }
+
+    fn wait_until_begun(&self) -> Result<(), Errno> {
+        let end = Instant::now() + START_LIMIT;
+        loop {
+            let begun = self.shared.begun.load(Ordering::Acquire);
+            let left = end.saturating_duration_since(Instant::now());
+            if begun == self.count() {
+                return Ok(());
+            }
+            if left.is_zero() {
+                return Err(Errno::TIMEDOUT);
+            }
+            futex::wait(&self.shared.begun, begun, left);
+        }
     }
 
     /// The number of workers.
@@ -190,6 +219,8 @@ impl Drop for Workers {
 }
 
 fn work(shared: &Shared) {
+    shared.begun.fetch_add(1, Ordering::Release);
+    futex::wake(&shared.begun, 1);
     loop {
         let mut queue = lock(&shared.queue);
         let job = loop {
