@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use tidemark_lab::names::choice;
 use tidemark_results::control::{Reply, Request};
 use tidemark_results::{quantity, text};
+use tidemark_supervisor::load_controls;
 use tidemark_supervisor::remote::Remote;
 
 use crate::exit::{Exit, Refusal};
@@ -67,7 +69,7 @@ enum Order {
     },
     /// Reports the load control, or changes it
     LoadControl {
-        /// Another: none, working-set, medium-term, vms-swapper or task-swapper
+        #[arg(help = format!("Another: {}", choice(&load_controls::names())))]
         name: Option<String>,
     },
     /// Reports the replacement policy, which can't be changed

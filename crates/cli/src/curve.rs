@@ -30,19 +30,19 @@ pub struct Arguments {
     /// (default: lru,ws,vmin and, where there is memory for it, opt; with --sample, lru)
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     policies: Vec<String>,
-    /// Estimate LRU's curve from eight samples of the pages: a share of them (`0.01`, `1%`), or a
-    /// largest number at a time (`8k`). The pages of each process are its own, and stay when it
-    /// ends
+    /// Estimate LRU's curve from eight samples of the pages. The size of a sample: a share of all
+    /// pages (`0.01`, `1%`), or the largest number of pages (`8k`). A page that processes share
+    /// counts in each of them, and pages stay in memory when their process ends
     #[arg(long, value_name = "RATE|PAGES")]
     sample: Option<String>,
     /// The sizes of memory: in pages (`4096`), with a unit (`16M`), as a share of all pages that
     /// the program uses (`50%`), or `all`
     #[arg(long, value_name = "N,…")]
     at: Option<String>,
-    /// Simulate a cache whose trace has visits. A visit needs all its objects at once, and each
-    /// once; evictions happen when it ends. `--at` takes numbers of objects, shares of all objects,
-    /// and, if the trace has sizes of objects, sizes (`64M`) (default policies:
-    /// lru,lfu,least-stale,opt)
+    /// Simulate a cache of objects, from a trace with visits. A visit uses all its objects at the
+    /// same time, each once, and objects are evicted when it ends. `--at` takes numbers of objects,
+    /// shares of all objects, and, if the trace has sizes of objects, sizes (`64M`) (default
+    /// policies: lru,lfu,least-stale,opt)
     #[arg(
         long,
         conflicts_with_all = [

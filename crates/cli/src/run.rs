@@ -14,12 +14,14 @@ use std::process::ExitStatus;
 
 use clap::{Args, ValueEnum};
 use tidemark_core::id::PAGE_BYTES;
+use tidemark_lab::names::choice;
 use tidemark_lab::systems::plain::TIDEMARK;
 use tidemark_live::control;
 use tidemark_results::locks::Locks;
 use tidemark_results::{RunRecord, SCHEMA, basis, text};
 use tidemark_stores::{Behind, Choice};
 use tidemark_supervisor::jobs::JOBS_MAX;
+use tidemark_supervisor::load_controls;
 use tidemark_supervisor::supervise::{Start, ending_of, supervise};
 use tidemark_supervisor::tree::Books;
 
@@ -36,8 +38,9 @@ use plan::Plan;
 /// memory and, without --files, mapped files are not managed; their resident part is counted as
 /// unmanaged. The program's output, signals and exit status do not change.
 ///
-/// Where this user may not use all of userfaultfd, the program's system calls are held up until
-/// their memory is there, which is slower; `tidemark doctor` tells how to permit all.
+/// If this user may use userfaultfd for faults in user mode alone, each system call of the program
+/// waits until its memory is resident, which is slower. `tidemark doctor` shows how to permit all
+/// faults.
 ///
 /// Statistics are written when PROGRAM ends. Processes that outlive it stay managed: a
 /// `tidemark keep` in the background serves them until the last of them ends.
@@ -50,7 +53,7 @@ pub struct Arguments {
     /// The largest memory that `tidemark ctl budget` can set during the run [default: --memory]
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<String>,
-    /// The replacement policy; `tidemark policies` lists them. Or a file (.wasm, .wat)
+    /// The replacement policy: a name that `tidemark policies` lists, or a file (.wasm, .wat)
     /// [default: 2q-faults]
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
@@ -62,21 +65,22 @@ pub struct Arguments {
     /// [default: 8 times the memory and at least 4G, if the disk has room]
     #[arg(long, value_name = "SIZE")]
     swap_size: Option<String>,
-    /// Write pages to the swap file as they are, and not encrypted by a key that ends with the run
+    /// Do not encrypt the pages in the swap file. Without this a key encrypts them that is in
+    /// memory alone, until the run ends
     #[arg(long)]
     swap_plain: bool,
     /// The store of evicted pages: `compressed` memory inside the budget (a program that does not
-    /// fit is killed), the swap `file`, or both: `compressed+file`. Or in place of the file a Redis
-    /// server, with compressed memory in front or without: `redis://HOST[:PORT]/DATABASE/NAME`,
-    /// `compressed+redis://…`; `rediss` is by TLS
+    /// fit is killed), the swap `file`, or both: `compressed+file`. A Redis server can take the
+    /// place of the file: `redis://HOST[:PORT]/DATABASE/NAME`, by TLS `rediss://…`, behind
+    /// compressed memory `compressed+redis://…`
     /// [default: compressed+file; in step: file]
     #[arg(long, value_name = "KIND", value_parser = Choice::parse)]
     store: Option<Choice>,
     /// Manage mapped files, too: private mappings, and shared ones that are only read, of all
     /// files or of those whose absolute paths match GLOB (`*` matches anything, `/` included). The
-    /// program does not see later writes of others to these files. Each process has its own copy of
-    /// their pages, beside the page cache's. Mappings that can't be kept right are left to the
-    /// kernel, and counted
+    /// program does not see what other programs write to these files later. Each process has its
+    /// own copy of their pages, beside the copy in the page cache. Mappings that can't be managed
+    /// without changing what the program reads are left to the kernel, and counted
     #[arg(
         long,
         value_name = "GLOB",
@@ -84,18 +88,19 @@ pub struct Arguments {
         conflicts_with = "in_thread"
     )]
     files: Option<Option<OsString>>,
-    /// With --files: manage shared mappings that are written to as well. What is changed is written
-    /// to the file when it leaves memory, on `msync`, `munmap` and at the program's end, however
-    /// that ends. Until then others that read the file, by whatever way, don't see it, and what
-    /// others write to the same pages is overwritten. A mapping is left to the kernel from the
-    /// moment on at which the program forks, maps the same part twice, or writes to the file by a
-    /// descriptor
+    /// With --files: manage shared mappings that are written to as well. A modified page is written
+    /// to its file when it leaves memory, on `msync`, on `munmap`, and at the program's end, also
+    /// if it is killed. Until then other programs that read the file don't see the change, and what
+    /// they write to the same page is overwritten. A mapping is left to the kernel as soon as the
+    /// program forks, maps the same part twice, or writes to the file by a descriptor
     #[arg(long, conflicts_with_all = ["in_thread", "in_step"])]
     files_write: bool,
-    /// The load control, which suspends some processes when all together don't fit in memory: none,
-    /// working-set, medium-term, vms-swapper or task-swapper
-    /// [default: working-set; in thread and in step: none]
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["in_thread", "in_step"])]
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["in_thread", "in_step"],
+        help = load_control_help(),
+    )]
     load_control: Option<String>,
     /// Offer up to JOBS jobs at a time by GNU make's job server protocol, as many as fit in memory:
     /// `--jobserver=8 -- make`, without `-j` [default: the number of processors]
@@ -157,6 +162,15 @@ pub struct Arguments {
     program: Vec<OsString>,
 }
 
+/// The help of `--load-control`, with those that there are.
+fn load_control_help() -> String {
+    let names = choice(&load_controls::names());
+    format!(
+        "The load control, which suspends some processes when all together don't fit in memory: \
+         {names} [default: working-set; in thread and in step: none]"
+    )
+}
+
 /// The store of pages that leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Store {
@@ -195,7 +209,7 @@ impl Store {
 /// An allocator to use in place of the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Malloc {
-    /// One that keeps to a fixed pool of managed memory
+    /// An allocator that takes memory from a fixed pool, which is managed
     Pool,
 }
 

@@ -23,8 +23,8 @@ pub struct Source {
     /// The trace; `-` for standard input
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Look at these processes alone: numbers as `tidemark info` lists them, or else pids, or
-    /// programs (`cc1`); several with commas
+    /// Analyse these processes alone, separated by commas: by number, as `tidemark info` lists
+    /// them, by process id, or by program (`cc1`)
     #[arg(long, value_name = "PROCESS,…", value_delimiter = ',')]
     process: Vec<String>,
     /// Read the intact part of a truncated trace

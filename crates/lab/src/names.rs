@@ -277,6 +277,14 @@ pub fn hint(near: &[&str], command: &str) -> String {
     }
 }
 
+/// Names to choose from, in words: `a, b or c`.
+pub fn choice(names: &[&str]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
 fn quoted(names: &[&str], between: &str) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     names.join(between)
