@@ -50,7 +50,7 @@ enum Refusal {
 
 /// The outcome of a call.
 enum Outcome {
-    /// It is over, with that value.
+    /// The call is over, and returns this value.
     Value(u64),
     /// The process waits, and makes the call again.
     Again,

@@ -214,7 +214,7 @@ impl Kernel {
         serial::report(format_args!(",\"elapsed_s\":{seconds}.{rest:06}}}\n"));
     }
 
-    /// Nanoseconds since the start, or what stands for them.
+    /// The time for the core: nanoseconds since the start, or a count of faults in their place.
     pub(crate) fn now(&self) -> Time {
         match self.time {
             parameters::Time::Real => Time(self.clock.now_ns() * self.pace),

@@ -19,13 +19,13 @@ pub type ProcessId = u64;
 /// The state of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It runs, or would.
+    /// The process runs, or waits for a processor.
     Ready,
-    /// It waits for a page.
+    /// The process waits for a page.
     Paging,
-    /// It waits for a child to end.
+    /// The process waits for a child to end.
     Waiting,
-    /// It sleeps until then, in nanoseconds.
+    /// The process sleeps until then, in nanoseconds.
     Sleeping(u64),
 }
 
@@ -127,14 +127,14 @@ impl Process {
 /// The reason for which the kernel ends a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misdeed {
-    /// It touched what is not there, or not so.
+    /// The program touched a page that is not mapped, or not with these rights.
     Touch {
         /// The address.
         address: u64,
         /// To write.
         is_write: bool,
     },
-    /// It executed what is no text.
+    /// The program executed a page that is not text.
     Execute {
         /// The address.
         address: u64,

@@ -47,7 +47,7 @@ pub struct Program {
 /// The reason why a file is no program that this kernel runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unfit {
-    /// It is no static executable (ELF, 64 bits) for this processor.
+    /// The file is no static executable (ELF, 64 bits) for this processor.
     NoExecutable,
     /// The headers of its segments are not all in its first page.
     NoHeaders,
@@ -60,9 +60,9 @@ pub enum Unfit {
 /// A fault of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// It does not begin a page, in the file and in memory.
+    /// The segment does not begin a page, in the file and in memory.
     Place { offset: u64, address: u64 },
-    /// It lies outside of the addresses of programs.
+    /// The segment lies outside of the addresses of programs.
     Address { address: u64, bytes: u64 },
     /// The file ends before it.
     Cut { offset: u64, bytes: u64 },

@@ -85,7 +85,7 @@ pub struct Traffic {
 pub enum Unread {
     /// The disk fails.
     Disk,
-    /// It is too large.
+    /// The file is too large.
     Room,
 }
 

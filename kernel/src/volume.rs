@@ -72,7 +72,7 @@ pub fn without_filling(contents: &[u8]) -> &[u8] {
 /// The reason why the disk does not do what mounting asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// It fails to read a block.
+    /// The disk fails to read a block.
     Unreadable(u16),
     /// Files are neither made nor deleted here.
     ReadOnly,

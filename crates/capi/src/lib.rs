@@ -81,7 +81,7 @@ pub extern "C" fn tidemark_mmap(
     tidemark_mmap_in(std::ptr::null_mut(), addr, length, prot, flags, fd, offset)
 }
 
-/// The same of `engine`, or of the one in use (`NULL`).
+/// Maps memory as `tidemark_mmap` does, of `engine`, or of the one in use (`NULL`).
 #[unsafe(no_mangle)]
 pub extern "C" fn tidemark_mmap_in(
     engine: *mut tidemark_engine,
@@ -96,11 +96,11 @@ pub extern "C" fn tidemark_mmap_in(
     map(engine, || Request::new(length, (prot, flags), fd, offset))
 }
 
-/// Maps what the store at the address `url` has, such as `redis://HOST/0/NAME`,
-/// `https://HOST/PATH` or `s3://BUCKET/KEY`, in `engine`, or in the one in use (`NULL`), and puts
-/// its number of bytes in `*length`. `prot` and `flags` are those of a file: with `MAP_SHARED` what
-/// is modified is written to the store, which only one of Redis's protocol takes.
-/// Returns the address, or `TIDEMARK_MAP_FAILED` with `errno`.
+/// Maps what the store at the address `url` has, such as `redis://HOST/0/NAME`, `https://HOST/PATH`
+/// or `s3://BUCKET/KEY`, in `engine`, or in the one in use (`NULL`), and puts its number of bytes
+/// in `*length`. `prot` and `flags` are those of a file: with `MAP_SHARED` modified pages are
+/// written to the store, which must be one of Redis's protocol. Returns the address, or
+/// `TIDEMARK_MAP_FAILED` with `errno`.
 ///
 /// # Safety
 /// `url` ends with a zero byte, and `length` points to a number; or they are null.
@@ -148,9 +148,9 @@ pub unsafe extern "C" fn tidemark_create_store(url: *const c_char, length: u64) 
 }
 
 /// Maps what `pager` has, in `engine`, or in the one in use (`NULL`): its `bytes`, rounded up to
-/// pages. The structure is copied. `prot` and `flags` are those of a file: with `MAP_SHARED` what
-/// is modified is written by the pager, with `MAP_PRIVATE` it goes to the swap file.
-/// Returns the address, or `TIDEMARK_MAP_FAILED` with `errno`.
+/// pages. The structure is copied. `prot` and `flags` are those of a file: with `MAP_SHARED`
+/// modified pages are written by the pager, with `MAP_PRIVATE` they go to the swap file. Returns
+/// the address, or `TIDEMARK_MAP_FAILED` with `errno`.
 ///
 /// # Safety
 /// `pager` points to a structure whose functions do what it says, or is null.
@@ -200,8 +200,8 @@ pub unsafe extern "C" fn tidemark_failed(
     })
 }
 
-/// Ends a region, as `munmap` does: the whole of it, by the address and the length that it has.
-/// What is modified of a file is written. Returns 0, or -1 with `errno`.
+/// Ends a region, as `munmap` does: the whole of it, by the address and the length that it has. The
+/// modified pages of a file are written. Returns 0, or -1 with `errno`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tidemark_munmap(addr: *mut c_void, length: usize) -> c_int {
     as_mmap_does(guard(|| Regions::remove(addr as usize, length)))
@@ -231,9 +231,9 @@ pub extern "C" fn tidemark_advise(addr: *mut c_void, length: usize, advice: c_in
     }))
 }
 
-/// Writes what is modified of a part of a shared region to its file, as `msync` does, and waits
-/// until it is on the disk. `flags` are those of `msync`; `MS_ASYNC` waits as well.
-/// Returns 0, or -1 with `errno`.
+/// Writes the modified pages of a part of a shared region to its file, as `msync` does, and waits
+/// until they are on the disk. `flags` are those of `msync`; `MS_ASYNC` waits as well. Returns 0,
+/// or -1 with `errno`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tidemark_flush(addr: *mut c_void, length: usize, flags: c_int) -> c_int {
     as_mmap_does(guard(|| {

@@ -52,7 +52,7 @@ impl Engines {
         removed.map(drop).ok_or_else(unknown)
     }
 
-    /// Has `handle` be the one in use, or the default.
+    /// Makes the engine of `handle` the one in use, or the default engine without one.
     pub(crate) fn choose(handle: *mut tidemark_engine) -> Result<(), Trouble> {
         let mut engines = Engines::lock();
         if !handle.is_null() && !engines.known.contains_key(&(handle as usize)) {

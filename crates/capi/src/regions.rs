@@ -48,9 +48,9 @@ pub(crate) enum Request {
 pub(crate) enum Use {
     /// A copy is modified.
     Copy,
-    /// They are read.
+    /// The contents are read.
     Read,
-    /// They are modified where they are.
+    /// The contents are modified in place.
     Write,
 }
 
@@ -143,7 +143,7 @@ fn use_of(prot: c_int, flags: c_int) -> Result<Option<Use>, Trouble> {
     }))
 }
 
-/// The same for contents that are not zeros.
+/// The use that `prot` and `flags` ask for, of contents that are not zeros.
 fn use_of_contents(prot: c_int, flags: c_int) -> Result<Use, Trouble> {
     use_of(prot, flags)?.ok_or_else(|| {
         let needs = "MAP_PRIVATE or MAP_SHARED, without MAP_ANONYMOUS";
@@ -221,7 +221,7 @@ impl Mapped {
         }
     }
 
-    /// Writes what is modified, if that goes to a file or a pager.
+    /// Writes the modified pages, if they go to a file or a pager.
     pub(crate) fn flush(&self, range: Range<usize>) -> Result<(), Trouble> {
         match &self.memory {
             Memory::Own(_) | Memory::Read(_) => Ok(()),

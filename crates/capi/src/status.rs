@@ -39,7 +39,7 @@ impl Trouble {
         }
     }
 
-    /// The same with another error number, if there is one.
+    /// This error with another error number, if there is one.
     pub(crate) fn with_errno(self, errno: Option<c_int>) -> Trouble {
         Trouble {
             errno: errno.unwrap_or(self.errno),

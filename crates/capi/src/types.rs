@@ -14,7 +14,7 @@ pub const TIDEMARK_NO_ROOM: c_int = 3;
 pub const TIDEMARK_FILE: c_int = 4;
 /// A file is being written to by another region or process.
 pub const TIDEMARK_FILE_IN_USE: c_int = 5;
-/// A file can't be written; what is modified stays in memory.
+/// A file can't be written; modified pages stay in memory.
 pub const TIDEMARK_FILE_WRITE: c_int = 6;
 /// A file was cut, and what was modified beyond is lost.
 pub const TIDEMARK_FILE_CUT: c_int = 7;
@@ -130,13 +130,13 @@ pub struct tidemark_failure {
 pub struct tidemark_statistics {
     /// Faults that were served.
     pub faults: u64,
-    /// Read from the swap file and from other files, those read ahead included.
+    /// Pages read from the swap file and from other files, those read ahead included.
     pub page_ins: u64,
-    /// Those of them that are of other files than the swap file.
+    /// Pages read from other files than the swap file; a part of `page_ins`.
     pub file_page_ins: u64,
-    /// Written to the swap file and to other files.
+    /// Pages written to the swap file and to other files.
     pub page_outs: u64,
-    /// Those of them that are of other files than the swap file.
+    /// Pages written to other files than the swap file; a part of `page_outs`.
     pub file_page_outs: u64,
     /// Filled with zeros at the first touch, those filled ahead included.
     pub zero_fills: u64,

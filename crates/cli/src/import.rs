@@ -64,7 +64,7 @@ pub struct Arguments {
 enum RepeatsChoice {
     /// Each is a record
     Keep,
-    /// They are one record, with all their kinds of access
+    /// References are one record, with all their kinds of access
     Merge,
 }
 

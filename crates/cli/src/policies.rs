@@ -107,7 +107,7 @@ fn needs(sees: Sees) -> &'static str {
     }
 }
 
-/// The same as records have it.
+/// The least that a policy must be shown, as records name it.
 fn sees(sees: Sees) -> &'static str {
     match sees {
         Sees::Faults => "faults",

@@ -18,9 +18,9 @@ const _: () = assert!(MAPPED_BYTES_LEAST as u64 == LARGE_BYTES_LEAST);
 /// A pattern of the paths of files.
 #[derive(Clone, Debug)]
 pub struct NamedFiles {
-    /// As it was written.
+    /// The pattern as it was written.
     pub pattern: OsString,
-    /// The same, to be matched.
+    /// The pattern, parsed.
     pub glob: Glob,
 }
 

@@ -83,7 +83,8 @@ impl Config {
         config.limited(frames_limit)
     }
 
-    /// The same with `frames_limit` frames in use now, and the marks that follow from that.
+    /// This configuration with `frames_limit` frames in use now, and the marks that follow from
+    /// that.
     pub fn limited(self, frames_limit: u32) -> Config {
         if !self.is_scaled {
             return Config {

@@ -234,7 +234,7 @@ pub enum Unit {
     Messages,
     /// Ranges of addresses.
     Ranges,
-    /// Occasions.
+    /// The times that something happened.
     Times,
     /// Bytes.
     Bytes,
@@ -263,7 +263,7 @@ pub enum Kind {
 pub enum Basis {
     /// Each was seen and counted.
     Counted,
-    /// It follows from what was seen, if programs do as they mostly do.
+    /// The number follows from what was seen, if programs do as they mostly do.
     Inferred,
     /// A level that was looked at several times a second: what it was between is not known.
     Sampled,

@@ -117,7 +117,7 @@ pub enum SwapAhead {
 }
 
 impl SwapAhead {
-    /// The same with other sizes: of the largest power of two that is not above `pages`.
+    /// This read-ahead with other sizes: the largest power of two that is not above `pages`.
     pub fn resized(self, pages: u32) -> SwapAhead {
         let size = 1 << pages.max(1).ilog2();
         match self {

@@ -238,7 +238,7 @@ fn show(child: &mut Child, deadline: Instant) -> Shown {
     }
 }
 
-/// Has what the machine writes come through a channel, which ends with it.
+/// Passes the output of the machine through a channel, which ends with the machine.
 fn follow(child: &mut Child) -> Receiver<Vec<u8>> {
     let mut console = child.stdout.take().expect("its output is a pipe");
     let (sender, receiver) = mpsc::channel();

@@ -63,7 +63,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Those of a folder, or those that are built in.
+    /// The experiments of a folder, or those that are built in.
     ///
     /// # Errors
     /// The line that says what is wrong with the folder, behind its name.

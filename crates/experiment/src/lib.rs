@@ -27,9 +27,9 @@ use crate::workload::Workshop;
 /// The results of experiments.
 #[derive(Debug, Default)]
 pub struct Made {
-    /// Those that were made.
+    /// The experiments that were made.
     pub experiments: Vec<ExperimentRecord>,
-    /// Those that could not be.
+    /// The experiments that could not be made.
     pub left_out: Vec<LeftOut>,
 }
 

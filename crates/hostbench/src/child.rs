@@ -17,11 +17,11 @@ const POLL: Duration = Duration::from_millis(10);
 /// The reason why a program did not come to its end well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It failed by itself, or what it needs did: the line that says so.
+    /// The program failed by itself, or a part that it needs did. Holds the line of the error.
     Failed(String),
-    /// It was ended, since it took longer than this.
+    /// The program was ended, since it took longer than this.
     TooLong(Duration),
-    /// It was ended, since the command was asked to end.
+    /// The program was ended, since the command was asked to end.
     Interrupted,
 }
 

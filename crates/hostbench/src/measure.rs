@@ -356,7 +356,7 @@ fn choose_kernel(kernel: Vec<ContenderRecord>, default: Option<u32>) -> Vec<Cont
 }
 
 /// Takes our own counts from the statistics file of `tidemark run`. A round in which fewer than
-/// `processes_least` were managed shows nothing of ours.
+/// `processes_least` processes were managed is an error.
 fn read_statistics(path: &Path, processes_least: usize, sample: &mut Sample) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let text = fs::read_to_string(path).map_err(|error| told(&error))?;

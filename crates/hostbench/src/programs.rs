@@ -64,9 +64,9 @@ pub struct Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cache {
-    /// They are on disk.
+    /// Files are on disk alone.
     Cold,
-    /// They are as the run before left them.
+    /// Files are in memory as far as the run before left them there.
     Warm,
 }
 

@@ -2,8 +2,8 @@
 
 use strsim::osa_distance;
 
-/// Those of the names `known` that differ from `name` by little: the nearest, and those that `name`
-/// is a part of. Two letters that changed places are one slip.
+/// The names of `known` that differ from `name` by little: the nearest, and those that `name` is a
+/// part of. Two letters that changed places are one slip.
 pub fn collect_near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut names: Vec<(usize, &str, bool)> = Vec::new();
     for known in known {

@@ -1,4 +1,4 @@
-//! Flushes: what is modified of a part of a file is written while the engine goes on serving.
+//! Flushes: the modified pages of a part of a file are written while the engine goes on serving.
 //!
 //! # Invariants
 //! 1. A flush is over when all of its range has been looked at since it began, and the writes that
@@ -50,8 +50,8 @@ impl Flush {
         self.range.clone()
     }
 
-    /// Starts writing more of what is modified. False if there is nothing to be looked at for now.
-    /// What has begun is to be carried out, and [noted](Self::note_writes).
+    /// Starts writing more modified pages. False if no page can be looked at for now. The writes
+    /// that have begun are to be carried out, and [noted](Self::note_writes).
     pub fn look(
         &mut self,
         now: Time,

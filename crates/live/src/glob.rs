@@ -6,13 +6,13 @@ use std::fmt;
 /// The reason why a pattern is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadGlob {
-    /// It has no characters.
+    /// The pattern has no characters.
     Empty,
     /// No absolute path can match: it begins with neither `/` nor a wildcard.
     Relative,
     /// A `[` is not closed.
     Open,
-    /// It ends with a `\`.
+    /// The pattern ends with a `\`.
     Escape,
 }
 

@@ -117,7 +117,8 @@ impl Hand {
         }
     }
 
-    /// The same, with `starter` to be called when there is work and no thread.
+    /// A hand with no work and no thread, with `starter` to be called when there is work and no
+    /// thread.
     pub const fn started_by(starter: fn()) -> Hand {
         let mut hand = Hand::new();
         hand.starter = Some(starter);

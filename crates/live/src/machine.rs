@@ -76,7 +76,7 @@ pub enum StartError {
 pub enum Probe {
     /// The page is there; waiting threads have been woken.
     Present,
-    /// It had been taken away. A page of zeros is there now, in no account.
+    /// The page had been removed. A page of zeros is mapped there now, which is not counted.
     Refilled,
     /// The address space is changing: read the messages and ask again.
     Changing,
@@ -171,9 +171,9 @@ struct Slot {
 enum Saved {
     /// None: the sum tells.
     Unknown,
-    /// It surely does not.
+    /// The pager surely does not hold the contents.
     No,
-    /// It does, and will: the page's owner writes to none such.
+    /// The pager holds the contents, and always will: the owner of the page never writes to it.
     Always,
 }
 
@@ -209,7 +209,7 @@ impl LiveMachine {
         LiveMachine::serving(Faults::All, frames, features)
     }
 
-    /// The same for these faults of the program.
+    /// Makes a machine whose userfaultfd for the program serves these faults.
     pub fn serving(
         faults: Faults,
         frames: u32,

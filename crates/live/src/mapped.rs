@@ -27,7 +27,7 @@ pub struct Part {
     pub first: u64,
     /// True if the program shares its mapping. It can't write to it unless that is written back.
     pub is_shared: bool,
-    /// True if what is modified goes to the file.
+    /// True if modified pages are written to the file.
     pub is_written: bool,
     /// True if the program may only read, in a mapping that is writable to the kernel.
     pub is_closed: bool,
@@ -188,7 +188,7 @@ impl Mapped {
         self.parts().filter(|part| part.pager == pager).collect()
     }
 
-    /// Those of which what is modified goes to the file, in `start..end`.
+    /// The parts in `start..end` whose modified pages are written to their file.
     pub fn collect_written(&self, start: usize, end: usize) -> Vec<Part> {
         let mut found = self.collect_overlaps(start, end);
         found.retain(|part| part.is_written);
@@ -219,7 +219,7 @@ impl Mapped {
         &self.files[&pager.0]
     }
 
-    /// The same, to be changed.
+    /// The file of a part, to be changed.
     pub fn file_mut(&mut self, pager: PagerId) -> &mut MappedFile {
         let found = self.files.get_mut(&pager.0);
         found.expect("a file is in the table as long as a part is of it")

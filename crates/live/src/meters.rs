@@ -30,7 +30,7 @@ pub enum Metered {
 pub struct LockCounts {
     /// The times that it was taken.
     pub taken: u64,
-    /// Those of them at which another thread had it.
+    /// The times that another thread held it when it was asked for.
     pub contended: u64,
     /// The time that threads waited for it, added up.
     pub waited_ns: u64,
@@ -42,7 +42,7 @@ pub struct LockCounts {
 pub const LOCK_COUNTS: usize = 4;
 
 impl Metered {
-    /// All of them, in their order.
+    /// All locks that are metered, in their order.
     pub const ALL: [Metered; 4] = [
         Metered::Forks,
         Metered::Engine,
@@ -113,7 +113,7 @@ struct Meter {
     contended: AtomicU64,
     waited_ns: AtomicU64,
     held_ns: AtomicU64,
-    /// Since when it is held; zero: it is not, or was taken before the meters ran.
+    /// The time since which the lock is held. Zero: it is free, or was taken before the meters ran.
     since_ns: AtomicU64,
 }
 

@@ -224,8 +224,8 @@ pub struct Requests {
     call: AtomicU32,
     /// Changed whenever there is something new in a slot for the engine.
     news: AtomicU32,
-    /// The same when the engine last found nothing: it looks again when it has changed. The
-    /// slots are many, and a fault comes every few microseconds.
+    /// The value of `news` when the engine last found nothing: it looks again when it has changed.
+    /// The slots are many, and a fault comes every few microseconds.
     news_seen: AtomicU32,
     /// The process it belongs to. A child that was forked by a system call of its own has a copy
     /// of this table, and no engine.

@@ -228,7 +228,7 @@ impl Scanner {
         self.locked.insert(start, end);
     }
 
-    /// The same for what of a range is locked.
+    /// Passes the locked parts of a range through until they are unlocked.
     pub fn note_locked_parts(&mut self, start: usize, end: usize) {
         for (from, to) in self.collect_locked(start, end) {
             self.locked.insert(from, to);
@@ -358,7 +358,7 @@ impl Scanner {
         std::mem::swap(&mut self.threads, &mut self.threads_known);
     }
 
-    /// Since when a reservation stands; `None` if it was not there at the last scan.
+    /// The time since which a reservation is there; `None` if it was not there at the last scan.
     fn reserved_since(&self, area: Area) -> Option<Time> {
         let covers = |known: &&Reservation| known.start <= area.start && area.end <= known.end;
         self.reserved.iter().find(covers).map(|known| known.since)

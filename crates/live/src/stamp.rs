@@ -24,7 +24,7 @@ const TEXT: &str = concat!(
 #[repr(C, align(64))]
 pub struct Stamp(pub [u8; STAMP_BYTES]);
 
-/// That of this build: of the sources of all that the library consists of.
+/// The stamp of this build: of the sources of all that the library consists of.
 pub const STAMP: Stamp = Stamp(padded(TEXT.as_bytes()));
 
 /// Returns true if the library at `path` is of this build.

@@ -127,7 +127,7 @@ pub struct SwapStore {
     stores: VecDeque<Part>,
     /// Parts that the kernel has refused for now, and when they are tried again.
     refused: Vec<(Part, Instant)>,
-    /// Since when the kernel has taken nothing of what it was to be asked for.
+    /// The time since which the kernel has taken none of the requests that wait to be submitted.
     stalled_since: Option<Instant>,
     under_way: u32,
     left: Left,

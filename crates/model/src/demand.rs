@@ -33,7 +33,7 @@ pub fn replay(
     replay_growing(policy, config, kind, trace, |vm| vm.config().frames_limit)
 }
 
-/// The same in a memory whose limit is what `limit` says before each use.
+/// Runs `trace` through a memory whose limit is what `limit` says before each use.
 pub fn replay_growing(
     policy: Box<dyn Policy>,
     config: Config,

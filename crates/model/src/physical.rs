@@ -27,9 +27,9 @@ impl Stamp {
 /// The marks that hardware keeps of a frame.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Marks {
-    /// It was used.
+    /// True if the frame was used.
     pub is_referenced: bool,
-    /// It was written.
+    /// True if the frame was written.
     pub is_modified: bool,
     /// Something outside the core holds it in place.
     pub is_pinned: bool,

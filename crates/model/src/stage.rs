@@ -97,11 +97,11 @@ pub enum Act {
 /// The immediate outcome of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Touched {
-    /// It is over.
+    /// The access is over.
     Done,
-    /// It waits.
+    /// The access waits.
     Waiting(Waiter),
-    /// It is not allowed.
+    /// The access is not allowed.
     Refused,
 }
 

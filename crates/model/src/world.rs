@@ -210,7 +210,7 @@ impl World {
         self
     }
 
-    /// Has what is modified of a range written that is with a pager outside. Answers the number of
+    /// Writes the modified pages of a range that are with a pager outside. Answers the number of
     /// pages that were held meanwhile.
     pub fn flush(&mut self, at: u64, pages: u64) -> u32 {
         let space = self.space();

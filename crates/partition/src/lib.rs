@@ -92,11 +92,11 @@ pub struct Holder {
     /// The frames it asks to have in all, if that is more; zero once it was given something. One
     /// that has just come and asks for nothing is taken to want an equal share.
     pub asked: u64,
-    /// It has [used](uses_share) an equal share: what it has lost of that since went to those that
-    /// page more.
+    /// True if it has [used](uses_share) an equal share. The part of that share that it has lost
+    /// since went to processes that page more.
     pub is_served: bool,
-    /// It gets no more than that, and is owed nothing: it is being paged out, or is to stay out.
-    /// Else [`ANY`].
+    /// The most that it gets, with no right to more, if it is being paged out or is to stay out of
+    /// memory. Else [`ANY`].
     pub most: u64,
 }
 
@@ -116,11 +116,11 @@ pub struct Division {
 /// The answer to a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is managed from now on.
+    /// The newcomer is managed from now on.
     Admitted,
-    /// It waits for frames of others.
+    /// The newcomer waits for frames of others.
     Waits,
-    /// It runs unmanaged.
+    /// The newcomer runs unmanaged.
     TurnedAway,
 }
 
@@ -241,9 +241,11 @@ pub struct Voice {
 /// A report to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// It is short, and asks for this many frames in all. Repeated as long as that is so.
+    /// The frames that a process asks for in all, if it is short. The report is repeated as long as
+    /// it is short.
     pub asks: Option<u64>,
-    /// It is down to what it may use, which had been lowered: others may wait for that.
+    /// True if the process is down to what it may use, after that had been lowered. Other processes
+    /// may wait for these frames.
     pub has_given_up: bool,
 }
 
@@ -374,13 +376,13 @@ pub fn unassigned(total: u64, holders: &[Holder], given: &[u64]) -> u64 {
 
 /// The shares that processes have a right to.
 struct Shares {
-    /// An equal one.
+    /// An equal share.
     fair: u64,
-    /// That of one that has just come.
+    /// The share of a process that has just come.
     floor: u64,
-    /// That which none loses as long as it uses it.
+    /// The share that no process loses as long as it uses it.
     least: u64,
-    /// It says what is a right of those, too, that have had an equal one and lost it.
+    /// The rule, which also says the right of a process that has had an equal share and lost it.
     rule: Rule,
 }
 

@@ -51,7 +51,7 @@ pub struct Measures {
     /// The frames that it needs, estimated from the last second; `None` if it is not known for as
     /// long as that.
     pub demand: Option<u64>,
-    /// It has done nothing within the last second.
+    /// True if the process has done nothing within the last second.
     pub is_idle: bool,
 }
 

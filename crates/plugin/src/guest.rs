@@ -39,9 +39,9 @@ impl Bounds {
 /// The reason for which a call ended without an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Setback {
-    /// It went beyond its bounds.
+    /// The call went beyond its limits.
     Stopped,
-    /// It did what can't be done.
+    /// The call trapped. Holds the reason.
     Trapped(String),
 }
 
@@ -144,7 +144,7 @@ impl Guest {
 pub enum Answer {
     /// A number.
     Number(i32),
-    /// It is done.
+    /// The call is done, and has no result.
     Done,
 }
 

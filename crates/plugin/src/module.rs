@@ -40,14 +40,14 @@ pub enum Wrong {
         /// Its length, in bytes.
         bytes: u64,
     },
-    /// It is neither the text nor the binary form of a module, or breaks their rules.
+    /// The module is neither the text nor the binary form of a module, or breaks their rules.
     NotAModule(String),
-    /// It imports a function that is unknown or has another type.
+    /// The module imports a function that is unknown or has another type.
     WrongImport {
         /// Its module and name.
         name: String,
     },
-    /// It lacks a function that every policy has.
+    /// The module lacks a function that every policy has.
     MissingExport {
         /// The function.
         name: &'static str,
@@ -63,12 +63,12 @@ pub enum Wrong {
     },
     /// The least it must see is no known number.
     WrongSees(i32),
-    /// It sees so much that it must have this function too, and has not.
+    /// The module lacks a function that policies must have that see as much as this one.
     MissingSight {
         /// The function.
         name: &'static str,
     },
-    /// It can't be started: it traps, goes on too long, or wants too much memory.
+    /// The module can't be started: it traps, goes on too long, or wants too much memory.
     NoStart(String),
     /// The description is no text.
     NoText {

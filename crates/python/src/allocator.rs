@@ -148,7 +148,7 @@ unsafe extern "C" fn malloc(heap: *mut c_void, bytes: usize) -> *mut c_void {
     }
 }
 
-/// The same, of zeros.
+/// A block of zeros, of `count` times `each` bytes. Null where there is no room.
 ///
 /// # Safety
 /// As for [`heap_of`].

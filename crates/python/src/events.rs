@@ -6,7 +6,7 @@ use tidemark_trace::{Event, FileEvent, LifeEvent, MappingEvent, Rights};
 
 /// An event and its place in the whole trace.
 pub struct Located {
-    /// It happened after this many records of the trace.
+    /// The number of records of the trace that came before the event.
     pub record: u64,
     /// The process it happened in.
     pub process: u32,

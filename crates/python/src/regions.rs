@@ -168,7 +168,7 @@ impl Region {
         self.with(|region| region.advise(start..end, advice))
     }
 
-    /// Writes what is modified to the file, while other threads run.
+    /// Writes the modified pages to the file, while other threads run.
     fn flush(&self, py: Python<'_>, start: usize, end: usize) -> PyResult<()> {
         let flushed = py.detach(|| {
             let region = self.region.lock().unwrap_or_else(PoisonError::into_inner);

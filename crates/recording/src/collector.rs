@@ -65,9 +65,9 @@ struct Source {
     /// Readable once the process is no more; absent if it was gone when its log was found.
     life: Option<OwnedFd>,
     is_closed: bool,
-    /// It was gone when this round began.
+    /// True if the process was gone when this round began.
     was_gone: bool,
-    /// Since when it has been seen to be gone.
+    /// The time since which the process is known to be gone.
     gone_since: Option<Instant>,
 }
 
@@ -84,7 +84,7 @@ struct Note {
 pub enum Birth {
     /// The log tells.
     Told,
-    /// It was forked by this process, and is a copy of it.
+    /// The process was forked by this process, and is a copy of it.
     Forked(u32),
     /// This process, if it is in the trace, made it without a fork that could be followed, and it
     /// has executed a program.

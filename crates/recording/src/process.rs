@@ -43,7 +43,7 @@ pub struct Process {
     executing: Option<String>,
     has_started: bool,
     has_ended: bool,
-    /// It ended in a way that is not told here: by a signal.
+    /// True if the process was ended by a signal, which is not named here.
     is_fatal: bool,
 }
 

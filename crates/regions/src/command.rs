@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Advise(Span, Advice, SyncSender<()>),
     /// Makes a part of a region what it was at first.
     Discard(Span, SyncSender<()>),
-    /// Writes what is modified of a part of a region to its file.
+    /// Writes the modified pages of a part of a region to its file.
     Flush(Span, SyncSender<Result<(), FlushError>>),
     /// Begins to read a part of a region that is out.
     Prefetch(Span, SyncSender<()>),
@@ -44,7 +44,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Their numbers.
+    /// The numbers of the pages.
     pub(crate) fn range(self) -> std::ops::Range<u64> {
         self.at.0..self.at.0 + self.pages
     }
@@ -65,7 +65,7 @@ pub(crate) struct FilePart {
 pub(crate) enum FlushError {
     /// The write at this byte failed.
     Write(u64, Errno),
-    /// The same with a pager, which says this.
+    /// The pager failed to write at this byte, and says this.
     Pager(u64, String),
     /// The file was cut to the first number of bytes, from the second.
     Cut(u64, u64),
@@ -80,11 +80,11 @@ pub struct Statistics {
     pub faults: u64,
     /// Read from the swap file, from other files and from pagers, those read ahead included.
     pub page_ins: u64,
-    /// Those of them that are not of the swap file.
+    /// Pages read from other files than the swap file; a part of `page_ins`.
     pub file_page_ins: u64,
     /// Written to the swap file, to other files and to pagers.
     pub page_outs: u64,
-    /// Those of them that are not of the swap file.
+    /// Pages written to other files than the swap file; a part of `page_outs`.
     pub file_page_outs: u64,
     /// Filled with zeros at the first touch, those filled ahead included.
     pub zero_fills: u64,
@@ -130,7 +130,7 @@ pub(crate) struct Handle {
     pub(crate) serves_system_calls: bool,
     /// The bytes that regions can have together.
     pub(crate) left_most: u64,
-    /// Those that they can have beside those that there are.
+    /// The bytes that further regions can have, beside the regions that there are.
     left: Mutex<u64>,
     /// The bytes of heaps that are not those of a block.
     unused: AtomicU64,

@@ -90,7 +90,7 @@ pub enum Error {
     FileHeld {
         /// The file's path.
         path: PathBuf,
-        /// Their number.
+        /// The number of these pages.
         pages: u32,
     },
     /// A pager can't write pages that were modified. They stay in memory.

@@ -59,7 +59,7 @@ impl MappedFile {
         }
     }
 
-    /// The same, of which pages that are modified are written.
+    /// This file as one whose modified pages are written back.
     pub(crate) fn written_as(mut self, object: ObjectId) -> MappedFile {
         self.object = Some(object);
         self
@@ -116,8 +116,8 @@ impl MappedFile {
         self.write_failures
     }
 
-    /// The outcome of writing what is modified, which began after `failures` writes and
-    /// had failed, and found `held` pages held by the kernel.
+    /// The outcome of writing the modified pages, which began after `failures` writes and had
+    /// failed, and found `held` pages held by the kernel.
     pub(crate) fn outcome(&self, failures: u64, held: u32) -> Result<(), FlushError> {
         if self.pages_left < self.span.pages {
             return Err(FlushError::Cut(self.size, self.bytes));

@@ -18,7 +18,7 @@ pub(crate) struct Awaited {
 }
 
 impl Worker {
-    /// Begins to write what is modified of a part of a region.
+    /// Begins to write the modified pages of a part of a region.
     pub(crate) fn begin_flush(&mut self, span: Span, reply: SyncSender<Result<(), FlushError>>) {
         let Some(file) = self.files.iter().find(|file| file.has(span.at)) else {
             // It has been dropped by another thread, and written before.

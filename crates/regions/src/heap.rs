@@ -27,7 +27,7 @@ use crate::region::Region;
 /// The addresses of a heap, in multiples of what all blocks may have together: enough that blocks
 /// of different sizes find places beside each other.
 const ROOM: u64 = 4;
-/// The same multiple where the system limits addresses.
+/// The addresses of a heap, in the same multiples, where the system limits addresses.
 const ROOM_LEAST: u64 = 1;
 
 /// The part of an engine's memory that is given back at once.

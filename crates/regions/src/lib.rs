@@ -133,7 +133,7 @@ impl Engine {
         Region::of_file(Arc::clone(&self.handle), path, offset, bytes, Use::Modify)
     }
 
-    /// Makes a region of what a file has, likewise, and writes what is modified to the file: when a
+    /// Makes a region of the contents of a file, and writes modified pages back to the file: when a
     /// page leaves memory, at [`flush`](FileRegionMut::flush), when the region is dropped, and when
     /// the program ends by `exit` or by returning from `main`. A file that is too short for `bytes`
     /// is made longer, with zeros.
@@ -264,9 +264,9 @@ impl Engine {
         Ok(FileRegion(region))
     }
 
-    /// Makes a region of what a pager has, and has the pager [write](Pager::write) what is
-    /// modified, when a file would be written to by [`write_file`](Self::write_file). Two regions
-    /// that are written to the same contents would undo each other's writes.
+    /// Makes a region of the contents of a pager, and has the pager [write](Pager::write) the
+    /// modified pages when a file would be written to by [`write_file`](Self::write_file). Two
+    /// regions that are written to the same contents would undo each other's writes.
     ///
     /// # Errors
     /// As for [`from_pager`](Self::from_pager).

@@ -39,8 +39,8 @@ pub struct Region {
 pub struct FileRegion(pub(crate) Region);
 
 /// A part of a file, or a pager's bytes, to be read and to be written. All calls of a [`Region`]
-/// that do not modify it are there. Dropping it writes what is modified; an error of that is a line
-/// on standard error, which names the file: call [`flush`](Self::flush) before.
+/// that do not modify it are there. Dropping it writes the modified pages; an error of that is a
+/// line on standard error, which names the file: call [`flush`](Self::flush) before.
 #[derive(Debug)]
 pub struct FileRegionMut {
     region: Region,
@@ -52,11 +52,11 @@ pub struct FileRegionMut {
 /// The use that is made of the bytes of a file or of a pager.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// They are read.
+    /// The bytes are read.
     Read,
     /// A copy is modified.
     Modify,
-    /// They are modified where they are.
+    /// The bytes are modified in place.
     Write,
 }
 
@@ -193,7 +193,7 @@ impl Region {
         bytemuck::cast_slice(self)
     }
 
-    /// The same, to write to.
+    /// The bytes as numbers, to write to.
     ///
     /// # Panics
     /// As [`as_slice_of`](Self::as_slice_of).
@@ -235,7 +235,8 @@ impl Region {
         self.empty(0..self.mapping.bytes())
     }
 
-    /// The same for the whole pages of a range of bytes.
+    /// Makes the whole pages of a range of bytes what they were at first, and gives their memory
+    /// and swap space back.
     ///
     /// # Errors
     /// As for [`clear`](Self::clear), and if the range is not within the region.
@@ -253,7 +254,8 @@ impl Region {
         }
     }
 
-    /// The same for a range of whole pages of the mapping that is not touched meanwhile.
+    /// Makes a range of whole pages of the mapping what it was at first. The range is not touched
+    /// meanwhile.
     pub(crate) fn empty(&self, range: Range<usize>) -> Result<(), Error> {
         let Range { start, end } = range;
         let span = span(&self.mapping, start..end);
@@ -337,8 +339,8 @@ impl FileRegionMut {
         Ok(region)
     }
 
-    /// Writes what is modified of the pages of a range of bytes, and waits until it is on the disk,
-    /// or until its pager has written it. Threads that touch a page that is being written wait for
+    /// Writes the modified pages of a range of bytes, and waits until they are on the disk, or
+    /// until the pager has written them. Threads that touch a page that is being written wait for
     /// it.
     ///
     /// # Errors

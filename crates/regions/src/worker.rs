@@ -51,7 +51,7 @@ pub(crate) struct Worker {
     messages: Messages,
     /// The pages that are being read at the program's wish, each with its slot.
     prefetches: Vec<(SlotId, VirtPage)>,
-    /// Those whose contents may be with files.
+    /// The pages to prefetch whose contents may be in mapped files.
     file_prefetches: Range<u64>,
     pub(crate) files: Vec<MappedFile>,
     file_page_ins: u64,
@@ -505,7 +505,7 @@ impl Worker {
         file.filter(|_| self.vm.slot_at(self.space, at).is_none())
     }
 
-    /// Has who touches a page that is lost meet an error, and says why.
+    /// Makes each touch of a lost page an error, and says why.
     fn lose(&mut self, at: VirtPage) {
         let why = self.file_of(at).and_then(|file| file.trouble_at(at));
         // Stores that failed meanwhile say nothing of this page, unless there was no room for it.

@@ -56,7 +56,7 @@ impl Written {
 }
 
 impl Handle {
-    /// Writes what is modified of `span` to the file at `path`.
+    /// Writes the modified pages of `span` to the file at `path`.
     pub(crate) fn flush(&self, span: Span, path: &std::path::Path) -> Result<(), Error> {
         let path = || path.to_path_buf();
         let flushed = self.ask(|reply| Command::Flush(span, reply))?;
@@ -83,7 +83,8 @@ impl Handle {
         })
     }
 
-    /// The same, with an error written to the program's messages, since no caller could get it.
+    /// Writes the modified pages of `span` to the file at `path`, with an error written to the
+    /// program's messages, since no caller could get it.
     pub(crate) fn flush_or_say(&self, span: Span, path: &std::path::Path) {
         match self.flush(span, path) {
             // A forked child has nothing that it could write.

@@ -1,4 +1,4 @@
-//! Colours: of lines, told apart by eyes of every kind, and of heat.
+//! The colours of lines, which people with colour blindness can tell apart, and of heat maps.
 
 /// Red, green and blue.
 pub type Rgb = [u8; 3];

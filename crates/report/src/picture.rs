@@ -42,11 +42,11 @@ struct Image {
 /// The side of a text that is at its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins there.
+    /// The text begins there.
     Start,
     /// Its middle is there.
     Middle,
-    /// It ends there.
+    /// The text ends there.
     End,
 }
 
@@ -237,17 +237,17 @@ impl Lettering {
         }
     }
 
-    /// The same, standing otherwise to its place.
+    /// This lettering with another anchor.
     pub fn anchored(self, anchor: Anchor) -> Lettering {
         Lettering { anchor, ..self }
     }
 
-    /// The same in another colour.
+    /// This lettering in another colour.
     pub fn coloured(self, colour: Rgb) -> Lettering {
         Lettering { colour, ..self }
     }
 
-    /// The same as a heading.
+    /// This lettering as a heading.
     pub fn bold(self) -> Lettering {
         Lettering {
             is_bold: true,
@@ -266,7 +266,7 @@ impl Stroke {
         }
     }
 
-    /// The same, dashed or not.
+    /// This line, dashed or not.
     pub fn dashed(self, is_dashed: bool) -> Stroke {
         Stroke { is_dashed, ..self }
     }

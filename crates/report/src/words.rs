@@ -220,7 +220,7 @@ pub fn run_assumption(run: &RunNeeds, trace: &TraceFacts) -> String {
     )
 }
 
-/// The share of the managed memory that an answer is, in percent.
+/// The memory that is needed, as a share of all managed memory of the program, in percent.
 pub fn run_share(need: &RunNeed, run: &RunNeeds) -> f64 {
     let share = need.pages as f64 * 100.0 / run.footprint_pages.max(1) as f64;
     // Where nothing runs in less, there may be more than is used.

@@ -68,7 +68,7 @@ pub struct TraceFacts {
 pub struct Chosen {
     /// The number of processes in the trace.
     pub of: u64,
-    /// Those that were chosen, by their numbers.
+    /// The processes that were chosen, by their numbers.
     pub processes: Vec<ChosenProcess>,
 }
 
@@ -112,9 +112,9 @@ pub enum TimeUnit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnitSource {
-    /// It is what times count.
+    /// The times are counted in that unit: its length is 1.
     Exact,
-    /// It was given with the question.
+    /// The length was given by the user.
     Given,
     /// The program was run by itself when it was recorded.
     Measured,
@@ -129,9 +129,9 @@ pub enum UnitSource {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Accuracy {
-    /// It follows from the trace with nothing left out.
+    /// The number follows from the trace with nothing left out.
     Exact,
-    /// It was estimated from a sample of the pages.
+    /// The number was estimated from a sample of the pages.
     Sampled {
         /// The share of pages that was looked at.
         rate: f64,

@@ -15,12 +15,12 @@ pub const SAMPLED_MARK: char = '≈';
 /// The meaning of that mark.
 pub const SAMPLED_MEANING: &str = "sampled several times a second";
 
-/// Those of the record of a run.
+/// The bases of the numbers in the record of a run.
 pub fn of_run() -> Bases {
     bases(Counter::run_name, &Counter::ALL)
 }
 
-/// Those of the record of a replay.
+/// The bases of the numbers in the record of a replay.
 pub fn of_replay() -> Bases {
     let simulated = |counter: Counter| {
         // The lab sees every level at every moment.
@@ -30,7 +30,8 @@ pub fn of_replay() -> Bases {
     bases(simulated, &Counter::ALL)
 }
 
-/// Those of the state of a run that goes on: of its counters, of memory, and the rates.
+/// The bases of the numbers in the state of a run that goes on: of its counters, of memory, and the
+/// rates.
 pub fn of_state() -> Bases {
     let mut all = bases(|counter| Some(name_of(counter)), &COUNTED);
     for field in ["rates", "unmanaged_bytes", "engine_bytes"] {

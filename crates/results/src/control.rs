@@ -138,7 +138,7 @@ pub struct MemoryState {
     pub budget_bytes_max: u64,
     /// Memory in frames, and compressed pages.
     pub resident_bytes: u64,
-    /// The most of it at a time.
+    /// The most resident memory at a time.
     pub resident_bytes_peak: u64,
     /// The part of the budget that no task has.
     pub unassigned_bytes: u64,
@@ -167,7 +167,7 @@ pub struct JobsState {
     pub slots: u32,
     /// The jobs that may be at work now, by the memory that there is.
     pub allowed: u32,
-    /// Those that are, with the one that needs no token.
+    /// The jobs that are at work, with the one that needs no token.
     pub at_work: u32,
 }
 
@@ -206,7 +206,7 @@ pub struct Task {
     pub stores_under_way: u64,
     /// The counts since it began.
     pub counts: Counts,
-    /// The same per second, over the last second or two.
+    /// The counts per second, over the last second or two.
     pub rates: Rates,
 }
 
@@ -214,13 +214,13 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
-    /// It has said hello, and waits for its first frames.
+    /// The task has said hello, and waits for its first frames.
     Coming,
-    /// It is neither being paged out nor suspended.
+    /// The task is neither being paged out nor suspended.
     Running,
-    /// It is being paged out.
+    /// The task is being paged out.
     Evicting,
-    /// It waits, out of memory, by request or by load control.
+    /// The task waits, out of memory, by request or by load control.
     Suspended,
 }
 

@@ -31,7 +31,7 @@ pub struct ExperimentsRecord {
     pub mode: String,
     /// The experiments, in the order they were asked for.
     pub experiments: Vec<ExperimentRecord>,
-    /// Those that could not be made here.
+    /// The experiments that could not be made here.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -99,7 +99,7 @@ pub struct Measurement {
     pub run: String,
     /// The size of memory as the experiment names it.
     pub memory: String,
-    /// The same in bytes.
+    /// The size of memory in bytes.
     pub memory_bytes: u64,
     /// The number of copies, as a multiple of those that the experiment names.
     pub times: u32,
@@ -117,7 +117,7 @@ pub enum Ending {
     /// Every program came to its end.
     #[default]
     Complete,
-    /// It was given up at its limit of simulated time.
+    /// The run was given up at its limit of simulated time.
     GivenUp,
     /// No program could go on.
     Stuck,
@@ -194,12 +194,12 @@ impl Form {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// It is what it is.
+    /// The number is exact.
     #[default]
     Exact,
-    /// It would be more, had the run come to its end.
+    /// The number would be more, had the run come to its end.
     AtLeast,
-    /// It would be less.
+    /// The number would be less, had the run come to its end.
     AtMost,
 }
 
@@ -224,7 +224,7 @@ pub enum Verdict {
     Partly,
     /// Neither.
     Not,
-    /// It could not be computed.
+    /// The finding could not be computed.
     #[default]
     Unknown,
 }

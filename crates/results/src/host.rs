@@ -40,7 +40,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// As it should be.
+    /// The host is as it should be.
     Fine,
     /// Missing; `run` works without it, slower or with less.
     Limited,

@@ -24,7 +24,7 @@ pub struct Locks {
 pub struct LockCounts {
     /// The times that it was taken.
     pub taken: u64,
-    /// Those of them at which another thread had it.
+    /// The times that another thread held it when it was asked for.
     pub contended: u64,
     /// The time that threads waited for it, added up.
     #[serde(rename = "waited_s")]

@@ -73,9 +73,9 @@ pub struct RunRecord {
 /// Processes of which there is the sum, and no record of each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OtherProcesses {
-    /// Their number.
+    /// The number of these processes.
     pub processes: u64,
-    /// Their locks, if they were measured.
+    /// The locks of their engines, if they were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Locks>,
     /// The sum of their counts; see [`Statistics::add`] for what a sum means.
@@ -98,15 +98,15 @@ pub struct Jobs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// It returned this status.
+    /// The process returned this status.
     Status(i32),
     /// A signal of this number ended it.
     Signal(i32),
-    /// It put another program in its place.
+    /// The process put another program in its place.
     Replaced,
-    /// It ended, and only its parent knows how.
+    /// The process ended. Its status is known to its parent alone.
     Gone,
-    /// It was still there when the record was written.
+    /// The process was still there when the record was written.
     Running,
 }
 

@@ -31,7 +31,7 @@ pub struct ThrashPoint {
     pub contender: String,
     /// The number of tasks that worked at the same time.
     pub tasks: u32,
-    /// Their working sets together, as a multiple of memory.
+    /// The working sets of all tasks together, as a multiple of memory.
     pub load: f64,
     /// The time until the last task was done, in seconds: the median of all rounds.
     pub elapsed_s: f64,

@@ -79,7 +79,7 @@ pub(crate) unsafe fn system_call_of_six(number: c_long, [a, b, c, d, e, f]: [c_l
     answer
 }
 
-/// The same with six arguments.
+/// A system call with six arguments.
 ///
 /// # Safety
 /// As for the call.

@@ -16,7 +16,8 @@ use std::ffi::{CStr, CString, c_char};
 
 use tidemark_live::control;
 
-/// Holds all of our variables that differ between the two sides, each with a separator behind it.
+/// The variable that holds all of Tidemark's variables that differ between a live run and a
+/// recording, each with a separator behind it.
 const FOLDED: &[u8] = b"TIDEMARK_FOLDED=";
 /// Our variables begin with this.
 const OURS: &[u8] = b"TIDEMARK_";
@@ -119,7 +120,7 @@ pub(crate) fn is_under_valgrind() -> bool {
     preloads.any(is_valgrinds)
 }
 
-/// Has what this process starts ask for no engine.
+/// Changes the environment so that programs that this process starts ask for no engine.
 ///
 /// # Safety
 /// No other thread looks at variables meanwhile.
@@ -180,9 +181,9 @@ impl Room {
         count + 1
     }
 
-    /// Copies the strings side by side, in their order. Perl, for one, asks whether the first of
-    /// them stands right behind the arguments: the kernel puts one there, and which one it is, is
-    /// another matter on each side.
+    /// Copies the strings side by side, in their order. Perl, for one, checks if the first string
+    /// follows the arguments directly. The kernel puts a string there, which is another one in a
+    /// recording than live.
     ///
     /// # Safety
     /// The first `count` places are strings, and none of them lies in `strings`.

@@ -65,7 +65,7 @@ fn touch_stack() {
     std::hint::black_box(&below);
 }
 
-/// The same of a new stack, which ends at `top`.
+/// Brings in the pages that a child uses of a new stack, which ends at `top`.
 ///
 /// # Safety
 /// `top` is the end of memory for a stack, of [`STACK_BYTES`] at least.
@@ -188,8 +188,9 @@ fn around_fork(call: impl FnOnce() -> c_long) -> c_long {
     around_fork_with(|_| call())
 }
 
-/// The same, with the signals that the calling thread blocks. It blocks them all until the fork is
-/// over: what ran in between might touch a page that is out.
+/// Has the engine at rest around `call`, which is passed the signals that the calling thread
+/// blocks. The thread blocks all signals until the fork is over: a handler might touch a page that
+/// is out.
 fn around_fork_with(call: impl FnOnce(u64) -> c_long) -> c_long {
     if !PROCESS.requests.has_engine() {
         return call(thread::signals_blocked());
@@ -234,7 +235,7 @@ extern "C" fn copies_memory(arguments: usize, bytes: usize) -> bool {
     found.is_some_and(|(flags, stack)| flags & libc::CLONE_VM as u64 == 0 && stack == 0)
 }
 
-/// The same for a `clone3`, of which only its arguments tell.
+/// Forks by `clone3`, whose kind only its arguments show.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn fork_by_clone3() -> c_long {

@@ -60,7 +60,7 @@ pub unsafe extern "C" fn mlockall(flags: c_int) -> c_int {
     answer(locked)
 }
 
-/// The same, asked for by number.
+/// Locks memory as the program asks by the number of the system call.
 #[cfg(target_arch = "x86_64")]
 pub(crate) extern "C" fn lock_by_call(
     number: std::ffi::c_long,

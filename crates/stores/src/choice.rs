@@ -12,7 +12,7 @@ pub struct Choice {
 /// The place of pages that leave memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Behind {
-    /// There is none: what does not fit, compressed, can't be stored.
+    /// Nothing: pages that do not fit, compressed, can't be stored.
     Nothing,
     /// A swap file.
     File,

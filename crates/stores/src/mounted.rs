@@ -51,7 +51,7 @@ const PAUSE_MOST: Duration = Duration::from_secs(1);
 const QUIET_LEAST: Duration = Duration::from_secs(10);
 /// The length of the head of a request.
 const HEAD_BYTES: usize = 40;
-/// The same with the arguments of a read or a write.
+/// The length of the head of a request with the arguments of a read or a write.
 const ARGUMENTS_END: usize = HEAD_BYTES + 40;
 /// A time for which what was told of the file holds, in seconds: for ever.
 const VALID_S: u64 = 1 << 30;
@@ -94,7 +94,8 @@ pub struct Settings {
 pub struct Mounted {
     /// The file.
     pub file: OwnedFd,
-    /// The thread that serves it, until the last descriptor is closed and the pager is dropped.
+    /// The thread that serves the file, until the last descriptor is closed and the pager is
+    /// dropped.
     pub serving: JoinHandle<()>,
 }
 

@@ -16,14 +16,14 @@ const REST: Duration = Duration::from_millis(100);
 /// The state of a listener.
 #[derive(Debug)]
 pub struct Acceptance {
-    /// Those that connect, in words.
+    /// The words for the clients that connect, for messages.
     who: &'static str,
     rests_until: Option<Instant>,
     is_told: bool,
 }
 
 impl Acceptance {
-    /// That of a listener to which `who` connect.
+    /// The state of a listener to which `who` connect.
     pub fn of(who: &'static str) -> Acceptance {
         Acceptance {
             who,

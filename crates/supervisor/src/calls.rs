@@ -100,7 +100,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Has them go on: the engine has gone.
+    /// Lets the calls of a process go on, whose engine has gone.
     pub fn leave(&self, process: u32) {
         let gone = lock(&self.state.engines).remove(&process);
         self.state.let_go(gone);
@@ -125,7 +125,7 @@ impl Calls {
 }
 
 impl State {
-    /// Has those calls go on that an engine was sent and may not have answered.
+    /// Lets those calls go on that were sent to an engine and may not have been answered.
     fn let_go(&self, engine: Option<Engine>) {
         for id in engine.iter().flat_map(|engine| engine.sent.values()) {
             calls::go_on(&self.listener, *id);
@@ -229,7 +229,8 @@ impl Listener<'_> {
         self.parent_with_memory_of(status)
     }
 
-    /// The process of which the one that is described shares the memory, if that has an engine.
+    /// The ancestor that has an engine and whose memory the process `child` shares, if there is
+    /// one.
     fn parent_with_memory_of(&self, child: Status) -> Option<u32> {
         if child.name == ENGINE {
             return None;

@@ -78,7 +78,7 @@ impl Entrance {
         std::iter::once(listener).chain(silent)
     }
 
-    /// The same, as files that are waited for until they can be read.
+    /// The sources to wait for, as files that are waited for until they can be read.
     pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let silent = self.silent.iter().map(|silent| silent.connection.as_fd());
         let rests = self.acceptance.due().is_some();

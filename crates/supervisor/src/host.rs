@@ -90,10 +90,10 @@ pub fn find_lack(is_in_thread: bool) -> Option<Lack> {
 /// The way in which a run can serve faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// All of them.
+    /// All faults are served.
     Full,
-    /// Those in user mode alone, for want of the rights that the lack names: system calls are held
-    /// up until their memory is there.
+    /// Faults in user mode alone are served, for want of the rights that the lack names: system
+    /// calls are held up until their memory is there.
     UserMode(Lack),
 }
 
@@ -310,8 +310,8 @@ fn describe(error: OpenError, caller: Caller) -> Lack {
     }
 }
 
-/// Has what is started from here on find its mappings at the same addresses each time. Where that
-/// is forbidden, programs that hash addresses decide otherwise each time.
+/// Turns the randomisation of addresses off for the programs that are started from here on. Where
+/// that is forbidden, programs that hash addresses behave differently each time.
 ///
 /// # Errors
 /// It is forbidden: a line that says so.

@@ -42,7 +42,7 @@ const INHERITED_LEAST: i32 = 10;
 
 /// The variable of make's options, and of those that know of it.
 const MAKEFLAGS: &str = "MAKEFLAGS";
-/// The same for cargo, which looks at it first.
+/// The variable of make's options that cargo reads first.
 const CARGO_MAKEFLAGS: &str = "CARGO_MAKEFLAGS";
 
 /// The tokens of a run.
@@ -56,7 +56,7 @@ pub struct JobServer {
     inherited: [OwnedFd; 2],
     /// The tokens that there are.
     tokens: u32,
-    /// Those of them that are withheld.
+    /// The tokens that are withheld.
     kept: u32,
     /// The jobs that may be at work.
     allowed: u32,

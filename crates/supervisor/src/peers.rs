@@ -19,7 +19,7 @@ pub struct Peer {
     pub pid: u32,
     /// Tells that it has ended, and how; `None` if it has already.
     pub life: Option<OwnedFd>,
-    /// It is of another user, and descends from the run.
+    /// True if the process is of another user, and descends from the run.
     is_foreign: bool,
     /// Its parent is a member, or it is of this user.
     is_near: bool,

@@ -28,17 +28,17 @@ const CAPABILITIES: &str = "file capabilities";
 /// The reason why a program can't be managed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// It has no dynamic linker.
+    /// The program has no dynamic linker.
     Static,
-    /// It was built for another machine or word size.
+    /// The program was built for another machine or word size.
     Foreign,
     /// Its dynamic linker is not the one of glibc.
     OtherLinker(String),
-    /// It runs with more privileges than its caller. A copy of it does not.
+    /// The program runs with more privileges than its caller. A managed copy would not.
     Privileged(&'static str),
-    /// It is neither a program nor a script with an interpreter.
+    /// The program is neither a program nor a script with an interpreter.
     UnknownFormat,
-    /// It may be run, and may not be read.
+    /// The program may be executed, but not read.
     Unreadable,
 }
 

@@ -172,7 +172,8 @@ impl Members {
             .collect()
     }
 
-    /// The same at the end, when those that have come and said nothing are waited for: a while.
+    /// Takes in, at the end, the processes that have come, and lets go of those that have ended.
+    /// Waits a while for those that have said nothing yet.
     pub fn attend_at_last(&mut self) -> Vec<Newcomer> {
         let end = Instant::now() + HELLO_LIMIT;
         let mut newcomers = self.attend();

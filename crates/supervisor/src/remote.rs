@@ -141,7 +141,7 @@ impl Remote {
         refuse!("task {pid} does not say where its pages are; is it stopped?")
     }
 
-    /// The same as [`ask`](Self::ask), where a request that is refused has a reply like any other.
+    /// Makes a request as [`ask`](Self::ask) does, except that a refusal is a reply like any other.
     pub fn exchange(&mut self, request: &Request) -> Result<Reply, Refusal> {
         let line = self.exchange_lines(request.to_line().as_bytes());
         Reply::parse(&line.map_err(|error| self.complain(&error))?)

@@ -53,7 +53,7 @@ enum Listener {
 #[derive(Debug)]
 pub struct Requests {
     doors: Vec<Door>,
-    /// That of all of them: what one lacks, the others do.
+    /// The state of all listeners together: if one lacks memory or descriptors, so do the others.
     acceptance: Acceptance,
     clients: Vec<Client>,
 }

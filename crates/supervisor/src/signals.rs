@@ -27,7 +27,7 @@ const PASSED_ON: [i32; 9] = [
     SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT,
 ];
 
-/// Those that ask a program to end.
+/// The signals that ask a program to end.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 /// The time that a signal waits before it is passed on. `timeout` sends one to its child and then

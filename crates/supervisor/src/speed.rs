@@ -52,13 +52,13 @@ const INSTRUCTIONS_A_CYCLE: f64 = 2.2;
 pub enum Untimed {
     /// The kernel can't confine it.
     Unconfined(io::Error),
-    /// It ended otherwise than well.
+    /// The program failed, with this status.
     Failed(ExitStatus),
-    /// It takes input that is there but once.
+    /// The program reads input that can be read only once.
     Reads,
-    /// It took longer than it may.
+    /// The program took longer than it may.
     TooLong,
-    /// It could not be started.
+    /// The program could not be started.
     Unstarted(String),
 }
 
@@ -90,7 +90,7 @@ pub fn time(program: &Path, words: &[OsString]) -> Result<Speed, Untimed> {
     time_runs(program, words, None)
 }
 
-/// The same where the program can change nothing outside.
+/// Runs the program by itself, as [`time`] does, confined so that it can change nothing outside.
 ///
 /// # Errors
 /// If it can't be confined, or does not come to its end so.

@@ -44,7 +44,7 @@ const NAMES_MAX: usize = 5;
 #[derive(Debug)]
 pub struct Strangers {
     known: BTreeMap<Life, Stranger>,
-    /// Those that were found out to be unmanaged.
+    /// The strangers that are known to be unmanaged.
     counted: Vec<Counted>,
     resident_bytes: u64,
     /// The process that was started; `None` if strangers are not asked for.
@@ -68,7 +68,7 @@ struct Life {
 #[derive(Debug)]
 struct Stranger {
     program: PathBuf,
-    /// Since when it is known to run that.
+    /// The time from which on the process is known to run that program.
     since: Instant,
     is_counted: bool,
 }
@@ -77,7 +77,7 @@ struct Stranger {
 struct Counted {
     life: Life,
     name: String,
-    /// It could have said hello, and had not.
+    /// True if the process had time to say hello, and did not.
     is_late: bool,
 }
 

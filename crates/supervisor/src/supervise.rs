@@ -36,7 +36,7 @@ pub struct End {
 /// The way in which a program is started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Start {
-    /// As it is.
+    /// The program is started as it is.
     Plain,
     /// With a filter, by which its system calls are held up until their memory is there.
     Listening,

@@ -49,7 +49,7 @@ pub struct Swap {
 /// The reason why there is no swap.
 #[derive(Debug)]
 pub enum NoSwap {
-    /// It can't be at the place that was named.
+    /// The swap file can't be at the place that was named.
     Place {
         /// The place.
         path: PathBuf,

@@ -117,9 +117,9 @@ struct Member {
 pub struct Books {
     /// The processes that were managed; of thousands, those that paged most.
     pub processes: Vec<ProcessRecord>,
-    /// The rest of them.
+    /// The other processes that were managed.
     pub others: OtherProcesses,
-    /// Their sum.
+    /// The sum of all processes.
     pub total: Statistics,
     /// The jobs, if there was a job server.
     pub jobs: Option<Jobs>,
@@ -274,7 +274,8 @@ impl Tree {
         self.has_members() || has_calls
     }
 
-    /// The same once what has ended is gone, for which it waits for `limit` at most.
+    /// Returns true if a supervisor must stay once the processes that have ended are gone, for
+    /// which it waits for `limit` at most.
     pub fn is_needed_after(&self, limit: Duration) -> bool {
         /// The pause between two looks.
         const PAUSE: Duration = Duration::from_millis(1);
@@ -401,7 +402,7 @@ impl Tree {
         ready.contains(&true)
     }
 
-    /// Those of the entrance, then every connection.
+    /// The descriptors to wait for: those of the entrance, then every connection.
     fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
         let members = self.members.iter().map(|member| member.connection.as_fd());
         let members = members.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));

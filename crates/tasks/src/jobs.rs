@@ -13,7 +13,7 @@ const JOBS_FIRST: u32 = 2;
 /// The part by which what ended processes had counts less with each that ends.
 const FADING: f64 = 1.0 / 64.0;
 
-/// The window opens twice as wide where there is room for this many times as many jobs.
+/// The window doubles at a look if there is room for this many times as many jobs as it allows.
 const PLENTY: u32 = 4;
 
 /// The least pages that a job is expected to need: 1 MiB.

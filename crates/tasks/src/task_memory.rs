@@ -16,7 +16,7 @@ use tidemark_partition::{News, Voice};
 pub const BESIDE_PART: u32 = 4;
 
 /// The memory of one task: the frames of a core, compressed pages, and what is beside them. Its
-/// driver lends the core, and keeps the threads of one that is suspended from running.
+/// driver lends the core, and keeps the threads of a suspended task from running.
 #[derive(Debug, Default)]
 pub struct TaskMemory {
     budget: u32,
@@ -32,7 +32,7 @@ pub struct TaskMemory {
     arrivals: u64,
     /// The pages of each space that were in memory, in order of address.
     remembered: Vec<(SpaceId, Vec<VirtPage>)>,
-    /// Those that are still to be brought back, the last one first, and until when.
+    /// The pages that are still to be brought back, the last one first.
     due: Vec<(SpaceId, Vec<(SlotId, VirtPage)>)>,
     due_until: Time,
 }

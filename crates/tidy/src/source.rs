@@ -1,5 +1,5 @@
-//! Rust text without what is not code: comments and literals become blanks of the same length, so
-//! that lines, columns and braces stay where they are.
+//! Rust source reduced to code: comments and literals become blanks of the same length, so that
+//! lines, columns and braces stay where they are.
 
 /// A function found in a file.
 #[derive(Debug, PartialEq, Eq)]

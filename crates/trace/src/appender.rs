@@ -27,10 +27,11 @@ pub struct Appender<W: Write> {
 /// The treatment of a reference to the page of the process's reference before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeats {
-    /// It is a record of its own.
+    /// The reference is written as a record of its own.
     Kept,
-    /// It is one record with the reference before, at that one's time, with both kinds. No policy
-    /// can tell: it can't miss.
+    /// The reference becomes one record with the one before, at the time of that one, with both
+    /// kinds of access. That changes no count of misses: a reference to the page before never
+    /// misses.
     Merged,
 }
 

@@ -36,18 +36,18 @@ pub enum ErrorKind {
     System(io::Error),
     /// There is nothing in the file.
     Empty,
-    /// It is no trace of ours.
+    /// The file is no trace of ours.
     Foreign(Foreign),
-    /// It is a trace in a format that came after this program.
+    /// The file is a trace in a format that came after this program.
     TooNew {
         /// The version of the file.
         version: u32,
         /// The newest that this program reads.
         newest: u32,
     },
-    /// It is cut off before its first block.
+    /// The file is cut off before its first block.
     CutInHeader,
-    /// It is cut off inside a part.
+    /// The file is cut off inside a part.
     Cut {
         /// The number of records that come before.
         records: u64,
@@ -97,7 +97,7 @@ pub enum ErrorKind {
     },
     /// Several of the first line's names could be the page's.
     AmbiguousColumns {
-        /// Those names.
+        /// The names that could be the page's.
         names: String,
     },
     /// There are several columns, and no names.
@@ -112,7 +112,7 @@ pub enum ErrorKind {
     },
     /// A part of the form by which columns are to be read would have no effect.
     Useless(Useless),
-    /// It is another kind of file than it was taken for.
+    /// The file is another kind of file than it was taken for.
     Other {
         /// The name of what it is.
         name: &'static str,
@@ -196,7 +196,7 @@ pub enum HeaderFlaw {
     PageBytes(u64),
     /// The quantum or window is 0.
     NoLength,
-    /// It is longer than a reader takes.
+    /// The header is longer than a reader takes.
     TooLong {
         /// Its length.
         bytes: usize,

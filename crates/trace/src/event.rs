@@ -28,7 +28,7 @@ pub enum Event {
     /// The windows of this process are so long from now on, that which goes on included:
     /// [`Granularity::Window`](crate::model::Granularity::Window) tells how long they are at first.
     Windows {
-        /// Their length in nanoseconds of processor time.
+        /// The length of a window in nanoseconds of processor time.
         ns: u64,
     },
     /// A visit begins: all pages of the records up to the process's next such event are wanted at
@@ -109,8 +109,8 @@ pub enum MappingEvent {
 pub enum Memory {
     /// Memory of no file, which the program maps by itself.
     Anonymous,
-    /// The same, mapped by a library for itself, as `malloc` does by the C library's own `mmap`:
-    /// nothing that is interposed hears of it.
+    /// Memory of no file that a library maps for itself, as `malloc` does by the C library's own
+    /// `mmap`: interposed functions do not see that.
     Inner,
     /// The heap that ends at the program's break.
     Heap,
@@ -138,7 +138,7 @@ impl Memory {
         }
     }
 
-    /// The path of the file that it is.
+    /// The path of the file that is mapped; `None` for other memory.
     pub fn file(&self) -> Option<&str> {
         match self {
             Memory::File(path) => Some(path),

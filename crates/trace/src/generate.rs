@@ -23,7 +23,7 @@ use crate::model::{Granularity, Header, TimeUnit};
 pub enum Pattern {
     /// One page after the other, none twice.
     Sequential,
-    /// The same, backward; the last page is 0.
+    /// One page after the other, backward, none twice; the last page is 0.
     Reverse,
     /// Pages in order, over and over.
     Loop {

@@ -61,7 +61,7 @@ fn malformed(place: Place, expected: &'static str, found: &[u8]) -> Error {
     malformed_but(place, expected, found, None)
 }
 
-/// The same, where another way to read the file would do.
+/// The error in a line or record of a file that can be read in another way.
 fn malformed_but(
     place: Place,
     expected: &'static str,

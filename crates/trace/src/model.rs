@@ -43,7 +43,7 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speed {
-    /// It was run by itself: what a run took, in the mean.
+    /// The program was run by itself: the mean time of a run.
     Measured {
         /// Processor time in the program, over all its processes and threads.
         user_ns: u64,
@@ -72,8 +72,8 @@ pub enum Granularity {
     /// Pages touched in each window of this many nanoseconds, found by sampling. In a header, of
     /// the first window; [`Event::Windows`] has the others.
     Window(u64),
-    /// The same, as an estimate: some pages of each region were watched, and the others are taken
-    /// to be like them.
+    /// Pages touched in each window of this many nanoseconds, as an estimate: some pages of each
+    /// region were watched, and the others are taken to be like them.
     Regions(u64),
 }
 
@@ -333,7 +333,7 @@ pub enum Flaw {
 /// An event and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// It happened after this many records of the block.
+    /// The number of records of the block that came before the event.
     pub after: u32,
     /// The process's time when it happened.
     pub time: u64,

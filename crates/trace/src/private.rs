@@ -31,7 +31,7 @@ const RECENT: usize = 1 << 12;
 /// The private anonymous memory that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it.
+    /// All private memory.
     All,
     /// Memory mapped in pieces of at least 4 MiB. It is all managed memory in step, where time is
     /// counted in faults: an engine learns of such pieces before their first touch, and can do
@@ -84,7 +84,7 @@ struct Process {
 enum Kind {
     /// Private and anonymous.
     Managed,
-    /// The same, without any rights yet.
+    /// Private and anonymous, without any rights yet.
     Reserved,
     /// A file's.
     File,

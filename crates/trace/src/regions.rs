@@ -155,7 +155,7 @@ impl Regions {
 }
 
 impl Region {
-    /// One of which nothing else is known.
+    /// A region of which nothing else is known.
     fn named(name: &str) -> Region {
         Region {
             name: name.into(),

@@ -118,7 +118,7 @@ pub struct KindCounts {
     pub store: u64,
     /// The kernel made the access.
     pub kernel: u64,
-    /// It is not known.
+    /// Records whose kind is not known.
     pub unknown: u64,
 }
 

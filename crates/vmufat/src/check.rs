@@ -75,7 +75,7 @@ pub enum Finding {
     Lost {
         /// The lowest of them.
         first: u16,
-        /// Their number.
+        /// The number of these blocks.
         blocks: u16,
     },
 }
@@ -83,22 +83,22 @@ pub enum Finding {
 /// A fault of the chain of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It leads to a block that is none of those for files.
+    /// The chain leads to a block that is none of those for files.
     OutOfRange(u16),
-    /// It leads to a block that is free.
+    /// The chain leads to a block that is free.
     Free(u16),
-    /// It leads to a block that is marked as damaged.
+    /// The chain leads to a block that is marked as damaged.
     Damaged(u16),
-    /// It comes back to a block that it has been to.
+    /// The chain comes back to one of its own blocks.
     Cycle(u16),
-    /// It leads to a block of another file.
+    /// The chain leads to a block of another file.
     Shared {
         /// The block.
         block: u16,
         /// The other file's record.
         with: usize,
     },
-    /// It ends, but not after as many blocks as its record says.
+    /// The chain ends, but has another number of blocks than its record says.
     Length {
         /// The record's number of blocks.
         recorded: u16,

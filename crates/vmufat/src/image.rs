@@ -38,7 +38,7 @@ impl Image {
         &self.bytes
     }
 
-    /// The same, for good.
+    /// The bytes, in place of the image.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -101,7 +101,7 @@ impl Layout {
         })
     }
 
-    /// The same without a hidden area: files may use every block below the directory.
+    /// This layout without a hidden area: files may use every block below the directory.
     pub fn without_hidden(self) -> Layout {
         Layout {
             user_blocks: self.directory_first(),

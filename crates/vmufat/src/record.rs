@@ -57,7 +57,7 @@ pub enum Kind {
 pub enum Copying {
     /// The file may be copied from card to card.
     Allowed,
-    /// It may not.
+    /// The file may not be copied.
     Forbidden,
 }
 

@@ -36,7 +36,7 @@ impl Frames {
         unsafe { &*(direct(self.physical(frame)) as *const [u8; PAGE_BYTES]) }
     }
 
-    /// The same, to be changed.
+    /// The contents of `frame`, to be changed.
     pub fn bytes_mut(&mut self, frame: FrameId) -> &mut [u8; PAGE_BYTES] {
         // SAFETY: as for reading; the borrow of this value keeps other readers away.
         unsafe { &mut *(direct(self.physical(frame)) as *mut [u8; PAGE_BYTES]) }

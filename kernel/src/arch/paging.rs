@@ -154,22 +154,22 @@ impl Entry {
             .then(|| frames.frame_at(self.0 & ADDRESS))?
     }
 
-    /// The same, not used.
+    /// This entry, marked as not used.
     pub fn without_accessed(self) -> Entry {
         Entry(self.0 & !ACCESSED)
     }
 
-    /// The same, for reading only.
+    /// This entry, for reading only.
     pub fn read_only(self) -> Entry {
         Entry(self.0 & !WRITABLE)
     }
 
-    /// The same, with what `other` says of its use as well.
+    /// This entry, with the marks of use of `other` added.
     pub fn with_use_of(self, other: Entry) -> Entry {
         Entry(self.0 | other.0 & (ACCESSED | DIRTY))
     }
 
-    /// The same, used as the kernel does for a program.
+    /// This entry, marked as used by the kernel on behalf of a program.
     pub fn used(self, is_write: bool) -> Entry {
         Entry(self.0 | ACCESSED | if is_write { DIRTY } else { 0 })
     }

@@ -73,25 +73,25 @@ impl VectorRegisters {
 /// The reason for which a program stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trap {
-    /// It touched a page that is not there, or not so.
+    /// The program touched a page that is not mapped, or not with these rights.
     PageFault {
         /// The address it touched.
         address: u64,
-        /// It wanted to write.
+        /// True if the program wanted to write.
         is_write: bool,
-        /// It wanted to execute what is there.
+        /// True if the program wanted to execute the page.
         is_fetch: bool,
     },
     /// The instruction that was to be reported is over.
     Stepped,
-    /// It asks for something.
+    /// The program made a system call.
     SystemCall,
     /// An interrupt line rose.
     Interrupt {
         /// The line.
         line: u32,
     },
-    /// It did what a program may not do.
+    /// The program did something that programs may not do.
     Exception {
         /// The processor's number of the exception.
         vector: u64,

@@ -336,7 +336,7 @@ fn read<W: Write>(
     }
 }
 
-/// The same of formats that have nothing but the numbers of pages.
+/// Reads `source` to its end, in a format that has nothing but the numbers of pages.
 fn read_numbers<W: Write>(
     source: impl Read,
     format: Format,
@@ -370,7 +370,7 @@ fn read_numbers<W: Write>(
     }
 }
 
-/// The same of formats with times of their own.
+/// Reads `source` to its end, in a format with times of its own.
 fn read_timed<W: Write>(
     source: impl Read,
     format: Format,

@@ -43,7 +43,8 @@ impl<T: Copy> Column<T> {
         Column::in_two(blank, bound, bound)
     }
 
-    /// The same, of which the numbers from `split` on are used apart from those below.
+    /// A table of `bound` times `blank`, of which the numbers from `split` on are used apart from
+    /// those below.
     pub fn in_two(blank: T, split: usize, bound: usize) -> Column<T> {
         assert!(split <= bound);
         Column {
@@ -83,7 +84,7 @@ impl<T: Copy> Column<T> {
         &self.entries
     }
 
-    /// The same, to be changed.
+    /// The entries of [`written`](Self::written), to be changed.
     #[inline]
     pub fn written_mut(&mut self) -> &mut [T] {
         &mut self.entries

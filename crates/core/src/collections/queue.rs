@@ -74,7 +74,8 @@ impl<List: ListNumber> Queues<List> {
         Queues::in_two(lists, members_max, 0)
     }
 
-    /// The same, of two kinds of members: the numbers of the others are behind those of the frames.
+    /// Makes `lists` empty lists of two kinds of members: frames, and others whose numbers follow
+    /// those of the frames.
     pub fn in_two(lists: List, frames_max: u32, others_max: u32) -> Queues<List> {
         let members_max = frames_max.checked_add(others_max);
         let members_max = members_max.expect("members are far fewer than their numbers allow");

@@ -20,7 +20,7 @@ const DECOMPRESSION_NS: u64 = 25_000;
 const READ_NS: u64 = 90_000;
 /// The cost of reading a whole segment: its bytes take as long again, and its room.
 const WHOLE_READ_NS: u64 = 270_000;
-/// After how many pages brought back the division is looked at again.
+/// The number of pages brought back after which the division is looked at again.
 const PERIOD: u32 = 1024;
 /// The part of the cost that another division must save.
 const GAIN_PART: u64 = 64;

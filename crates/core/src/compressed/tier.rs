@@ -35,11 +35,13 @@ const ROOMS_BEYOND: u32 = 64;
 pub const BLOCKS_MAX: usize = 2;
 /// The number of pages that can be read by themselves at one time.
 pub const SINGLES_MAX: usize = 64;
-/// The least that a segment must have brought, in pages, for others to be read whole.
+/// The least that a read of a whole segment must have brought, in pages that were used, for further
+/// segments to be read whole.
 const WORTH_PAGES: u32 = 3;
-/// After how many whole reads their use is halved, so that the last ones count most.
+/// The number of whole reads after which their counted yield is halved, so that the last ones count
+/// most.
 const READS_COUNTED: u32 = 64;
-/// After how many it is known what they bring.
+/// The number of whole reads from which on their yield is taken as known.
 const READS_KNOWN: u32 = 16;
 /// One in this many reads of single pages is of a whole segment, to see whether that pays.
 const READS_TRIED: u32 = 32;
@@ -55,7 +57,7 @@ const BLOCKS: usize = SEGMENT_PAGES as usize;
 pub struct Tally {
     /// Compressed and put into memory.
     pub compressed: u64,
-    /// Their size, in bytes.
+    /// The size of the compressed pages, in bytes.
     pub compressed_bytes: u64,
     /// Brought back from compressed memory, or from a segment that was read.
     pub decompressed: u64,
@@ -94,7 +96,7 @@ pub trait Bytes {
 /// The way to have a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// It is in memory, at this place.
+    /// The page is in memory, at this place.
     Here(Found),
     /// Its segment is under way already.
     Coming(SegmentId),
@@ -205,7 +207,8 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         }
     }
 
-    /// The same without a disk. Every page is kept, whatever its size, while there is room.
+    /// Makes the tier one without a disk. Every page is kept, whatever its size, while there is
+    /// room.
     pub fn without_disk(mut self) -> Tier<Entries, Waiter> {
         self.is_alone = true;
         self

@@ -33,7 +33,7 @@ struct Sample {
 pub struct Doings {
     /// The time that they waited for pages.
     pub waited_ns: u64,
-    /// The time that they used a processor.
+    /// The time that programs used a processor.
     pub ran_ns: u64,
     /// The time that their paging used one.
     pub paged_ns: u64,

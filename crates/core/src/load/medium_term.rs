@@ -83,7 +83,7 @@ const MS_NS: u64 = 1_000_000;
 
 /// The rule by which programs fit or do not.
 enum Rule {
-    /// They fit if the sum of their working sets is less than memory.
+    /// Programs fit if the sum of their working sets is less than memory.
     Sets,
     /// Free frames; in thousandths of memory.
     Free {
@@ -99,9 +99,9 @@ struct MediumTerm {
     settle_ns: u64,
     patience_ns: u64,
     changed: Option<Time>,
-    /// Those that run, in the order they came.
+    /// The programs that run, in the order they came.
     running: VecDeque<SpaceId>,
-    /// Those that wait, the longest first.
+    /// The programs that wait, the longest first.
     waiting: VecDeque<Waiting>,
 }
 

@@ -90,7 +90,7 @@ struct TaskSwapper {
     peak: u64,
     /// Every space that runs, in the order of their numbers.
     tasks: Vec<Task>,
-    /// Those that are out, the longest first.
+    /// The tasks that are swapped out, the longest first.
     out: VecDeque<Task>,
 }
 

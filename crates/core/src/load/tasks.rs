@@ -4,12 +4,12 @@
 //! The load control sees each task as a space. It is asked at each interval at which memory is
 //! divided, and when a task has ended.
 //!
-//! What a task needs is what it has and what it had to fetch within the last second, and no more
-//! than it has at all; as long as it has run for less than a second, all that it has, for it has
-//! used all of that within the last second.
+//! The need of a task is its resident pages and the pages that it fetched within the last second,
+//! and at most its size. As long as it has run for less than a second it is its size, for it has
+//! used all of its pages within that second.
 //!
-//! A task is active that used a processor or waited for pages within the last
-//! second: one that waits for its children, or for others at a pipe, is not.
+//! A task is active if it used a processor or waited for pages within the last second. A task that
+//! waits for its children, or for others at a pipe, is not active.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -57,11 +57,12 @@ pub struct Standing {
     pub pages: u32,
     /// The processor time of its programs themselves, in nanoseconds.
     pub ran_ns: u64,
-    /// The same, with the kernel's time for them, which shows whether a task does anything.
+    /// The processor time of its programs with the kernel's time for them, in nanoseconds. It shows
+    /// whether a task does anything.
     pub processor_ns: u64,
     /// The processor time that its paging has taken, in nanoseconds.
     pub paged_ns: u64,
-    /// It has been told to stop, by whomever.
+    /// True if the task has been told to stop, by load control or by request.
     pub is_suspended: bool,
     /// Load control is to see neither it nor the memory that it needs.
     pub is_spared: bool,

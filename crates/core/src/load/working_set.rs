@@ -110,7 +110,7 @@ struct Program {
     ran_ns: u64,
     /// The frames that it needed when that was last known.
     known: u32,
-    /// It has not run for long enough to show that.
+    /// True if the program has not run for long enough to show its need: `known` is a guess.
     is_guess: bool,
     /// The most frames that it was seen to need, if that is more than little: 0 until then.
     peak: u32,
@@ -121,7 +121,7 @@ struct Waiting {
     space: SpaceId,
     since: Time,
     demand: u32,
-    /// It was stopped before it had run for long enough to show what it needs.
+    /// True if the program was stopped before it had run for long enough to show its need.
     is_guess: bool,
     peak: u32,
 }
@@ -134,7 +134,7 @@ struct Excess {
     last: Option<usize>,
     /// The frames that the others need.
     needed: u64,
-    /// Those of the others that are not small.
+    /// The number of programs that run on and are not small.
     kept: u32,
 }
 
@@ -152,9 +152,9 @@ struct WorkingSet {
     waits: u64,
     settle_ns: u64,
     settled_at: Time,
-    /// Those that run, in the order in which they came or were resumed.
+    /// The programs that run, in the order in which they came or were resumed.
     running: Vec<Program>,
-    /// Those that wait, the longest first.
+    /// The programs that wait, the longest first.
     waiting: VecDeque<Waiting>,
     /// The frames that programs needed at the most that have ended: a mean in which each counts a
     /// fourth of what is left by those after it.
@@ -223,7 +223,7 @@ impl WorkingSet {
         }
     }
 
-    /// Has those wait that need more than little for the first time while others wait.
+    /// Has programs wait that need more than little for the first time while others wait.
     fn hold_newcomers(&mut self, view: &LoadView<'_>, verdicts: &mut Vec<Verdict>) {
         let is_held = !self.waiting.is_empty();
         let mut place = 0;

@@ -76,7 +76,7 @@ struct Held {
     owner: SpaceId,
     /// Came ahead of its use, and has not been seen touched.
     is_ahead: bool,
-    /// The same for counting: what is known of its use.
+    /// The knowledge of the use of a page that came ahead, for counting alone.
     fate: Fate,
     /// A soft fault here tells a stream that its reader has come this far.
     is_marker: bool,

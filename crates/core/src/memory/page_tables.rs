@@ -34,9 +34,9 @@ const SPAN: u64 = ENTRIES as u64 * ENTRIES as u64;
 /// A mapping as a walk along the page tables of programs meets it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mapping {
-    /// The program.
+    /// The address space of the program.
     pub space: SpaceId,
-    /// The page through which it reaches the frame.
+    /// The page through which the program reaches the frame.
     pub at: VirtPage,
     /// The frame.
     pub frame: FrameId,

@@ -30,9 +30,9 @@ pub(crate) struct Transfer {
     /// The page that was wanted, if any; the others of a fetch come ahead of their use.
     wanted: Option<PageId>,
     origin: Option<Origin>,
-    /// It brings a page from the swap store to its own pager.
+    /// True if the request brings a page from the swap store to its own pager.
     is_return: bool,
-    /// It brings back pages that were in use when their space was suspended.
+    /// True if the request brings back pages that were in use when their space was suspended.
     is_recall: bool,
     /// The slots of pages that were given up meanwhile, and that this transfer frees at its end.
     orphaned_slots: Vec<SlotId>,

@@ -118,8 +118,9 @@ const TRIAL_MOST: u64 = 500;
 const WATCHED_OPEN: u64 = 250;
 /// Trials begin when less than this share of memory is free.
 const FREE_PART: u64 = 4;
-/// The same share of a memory that has grown since a page had to leave: it may grow again, as it
-/// asks for more while there is still twice as much (`Voice::news` of `tidemark-partition`).
+/// The share of free memory below which trials begin, in a memory that has grown since a page had
+/// to leave. It may grow again: it asks for more while there is still twice as much (`Voice::news`
+/// of `tidemark-partition`).
 const FREE_PART_GROWN: u64 = 32;
 /// This many pages go on trial for each that arrives: their uses cost a part of what arriving
 /// costs. Without a bound a program that fits, or nearly, would have its pages put on trial again
@@ -139,9 +140,9 @@ const RECENT_PART: u64 = 32;
 const RATE_PART: u64 = 4;
 /// The number of cold pages moves by one page in this many arrivals. Faster, and it swings.
 const ARRIVALS_A_PAGE: i64 = 4;
-/// It moves by this share of memory at a time, and by no more pages than go in one request: room
-/// for one hot page in each four arrivals would have a walk leave every fourth page behind, and
-/// the next walk read what lies between in requests of three.
+/// The number of cold pages moves by this share of memory at a time, and by no more pages than go
+/// in one request. If room for one hot page in each four arrivals were made, a walk would leave
+/// every fourth page behind, and the next walk would read the pages between in requests of three.
 const STEP_PART: u64 = 1024;
 const STEP_MOST: u64 = 64;
 /// The factor by which a cold page must come back less often than an idle hot page for a hot page
@@ -170,7 +171,8 @@ const CREDIT_MOST: i64 = 64;
 const DEBT_MOST: i64 = 60;
 const DEBT_LEAST: i64 = 16;
 
-/// The state of a resident page. Kept together: one miss of the processor's cache tells it all.
+/// The state of a resident page. It is kept together, so that a look at it costs one miss of the
+/// processor's cache.
 #[derive(Clone, Copy, Default)]
 struct Resident {
     /// The time at which it was last known to be used.

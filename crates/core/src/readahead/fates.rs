@@ -10,13 +10,13 @@
 /// The knowledge of the page in a frame, if it came ahead of its use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fate {
-    /// It did not, or its use has been counted.
+    /// The page did not come ahead of its use, or that use has been counted.
     Settled,
     /// Not mapped since: it has not been touched.
     Untouched,
-    /// It was mapped before its first use, which can't be seen.
+    /// The page was mapped before its first use. No fault shows that use.
     Hidden,
-    /// The same, and a walk has gone past it.
+    /// The page was mapped before its first use, and a walk has gone past it since.
     Passed,
     /// Its program has written to it: it was used.
     Written,

@@ -95,7 +95,8 @@ pub enum Verdict {
     /// Run it no more until told otherwise. Its pages are the first to leave when frames are
     /// needed.
     Suspend(SpaceId),
-    /// The same, and its pages leave at once, as fast as they can be written.
+    /// Run it no more until told otherwise. Its pages leave at once, as fast as they can be
+    /// written.
     SwapOut(SpaceId),
     /// Run it again.
     Resume(SpaceId),

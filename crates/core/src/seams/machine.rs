@@ -31,10 +31,10 @@ pub enum Setback {
 /// The answer to the question whether a page was modified.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Modification {
-    /// Its pager holds what it holds.
+    /// The page need not be written: its pager holds the same contents.
     None,
-    /// It has to be written, whether or not its program has written to it: its pager may not hold
-    /// it, or this machine does not tell.
+    /// The page has to be written, whether or not its program has modified it: its pager may not
+    /// hold these contents, or this machine can't tell.
     Possible,
     /// The page was written to by its program since it came to its frame.
     Written,
@@ -122,7 +122,8 @@ pub trait PageBits {
     /// if the pager holds nothing), and forgets it. Asked of unmapped frames only.
     fn take_modified(&mut self, frame: FrameId) -> bool;
 
-    /// The same, with the reason where the machine knows it.
+    /// Reports, as [`take_modified`](Self::take_modified), whether `frame` may have been modified,
+    /// with the reason where the machine knows it.
     fn take_modification(&mut self, frame: FrameId) -> Modification {
         match self.take_modified(frame) {
             true => Modification::Possible,

@@ -1,4 +1,4 @@
-//! Flushing: what is modified of pages with a pager outside is written, and stays in memory.
+//! Flushing: the modified pages of pagers outside are written, and stay in memory.
 //!
 //! The page of a file that programs write to goes to that file when it leaves memory. Its owner may
 //! want it there before. Every page of a range is unmapped for it, since a machine can't show of a
@@ -27,8 +27,8 @@ const LOOKED_UP: u64 = 1024;
 const LOOK_UPS_MAX: u32 = 64;
 
 impl Vm {
-    /// Starts writing what is modified of a range, as far as it is with pagers outside and the
-    /// laundry has room, and takes it off the front of `due`. Answers the number of pages that
+    /// Starts writing the modified pages of a range that are with pagers outside, as far as the
+    /// laundry has room, and takes them off the front of `due`. Answers the number of pages that
     /// could not be looked at, because something else holds them just now. To be called again as
     /// requests are answered: the range is written when nothing of it is due and the requests made
     /// until then have been answered.

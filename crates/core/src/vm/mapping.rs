@@ -46,8 +46,8 @@ impl Vm {
         Ok(())
     }
 
-    /// The same as an object of its own, whatever it is beside: what a program maps in pieces is
-    /// then the same wherever the pieces come to lie.
+    /// Maps anonymous memory as an object of its own, whatever region it borders on. The objects of
+    /// a program that maps memory in pieces then do not depend on the addresses of the pieces.
     pub fn map_apart(
         &mut self,
         space: SpaceId,
@@ -168,7 +168,7 @@ impl Vm {
         self.settle(machine);
     }
 
-    /// The same for what a range shows, as far as its pages are with pagers outside.
+    /// Lets the pages of external objects go that a range maps: what they hold need not be written.
     ///
     /// Work: the pages that go.
     pub fn forget_external(

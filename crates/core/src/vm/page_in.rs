@@ -242,7 +242,7 @@ impl Vm {
         self.fetch_pages(machine, scene, run.iter().collect(), wanted, is_mapped)
     }
 
-    /// The same for pages that are beside each other with their pager, whatever they are of.
+    /// Starts reading pages that are consecutive with their pager, of whatever objects they are.
     pub(crate) fn fetch_pages(
         &mut self,
         machine: &mut dyn Machine,

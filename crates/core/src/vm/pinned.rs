@@ -116,7 +116,8 @@ impl Vm {
         }
     }
 
-    /// Takes in that nothing could be unmapped, a pinned page among them.
+    /// Puts the next try of a pinned page off: a request to unmap it and others has failed for all
+    /// of them.
     pub(crate) fn put_off_pinned(&mut self, frame: FrameId) {
         self.pins.put_off(frame, self.now);
     }

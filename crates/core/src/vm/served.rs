@@ -8,9 +8,9 @@ use crate::vm::Vm;
 /// The state of the pages of faults that have just been served, when an event begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Served {
-    /// They may leave again: their programs have run since.
+    /// The pages may leave again: their programs have run since.
     Released,
-    /// They stay: the event says nothing about that.
+    /// The pages stay: the event does not show that their programs have run.
     Kept,
 }
 

@@ -22,7 +22,7 @@ pub struct Locks {
     pub list_ns: u64,
     /// Looking up a page or a window.
     pub search_ns: u64,
-    /// Telling one other processor that a mapping is gone.
+    /// The time of telling one other processor that a mapping is gone.
     pub shootdown_ns: u64,
     /// The time that an idle processor spends between two looks at a lock.
     pub idle_ns: u64,

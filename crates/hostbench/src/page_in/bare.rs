@@ -167,7 +167,8 @@ fn take(
     })
 }
 
-/// The same where each page faults once: two loops, one for the time and one for the counts.
+/// Measures laps in which each page faults once: two loops, one for the time and one for the
+/// counts.
 fn take_twice(
     work: Work,
     start: &dyn Fn() -> Result<Bare, String>,

@@ -76,7 +76,7 @@ pub enum Touch {
     ReadAll,
     /// Writes to a page that is new.
     First,
-    /// The same where the page is there.
+    /// Writes to a page that is resident.
     Again,
 }
 
@@ -87,11 +87,11 @@ pub struct Lap {
     pub pages: u32,
     /// The number of touches.
     pub touches: u32,
-    /// Their order.
+    /// The order of the touches.
     pub order: Order,
-    /// The thing that each does.
+    /// The kind of access of each touch.
     pub touch: Touch,
-    /// The time that all may take.
+    /// The time that all touches may take.
     pub limit: Duration,
 }
 
@@ -115,7 +115,7 @@ impl Lap {
         Ok(())
     }
 
-    /// The same over pages that this one was the first to touch.
+    /// A lap of the same touches over pages that this one was the first to touch.
     pub fn again(&self) -> Lap {
         assert_eq!(self.touch, Touch::First);
         Lap {

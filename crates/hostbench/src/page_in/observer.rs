@@ -28,9 +28,9 @@ pub struct Cost {
     pub engine_system_ticks: u64,
     /// The time of a busy second thread.
     pub busy_ns: u64,
-    /// From the beginning to the end.
+    /// The time from the beginning to the end, without that of the loop itself.
     pub elapsed_ns: u64,
-    /// The same with the loop's own.
+    /// The time from the beginning to the end, with that of the loop itself.
     pub elapsed_in_all_ns: u64,
 }
 
@@ -109,7 +109,7 @@ impl Observer {
         }
     }
 
-    /// The same beside a busy thread, if there is one.
+    /// This observer, which counts a busy thread apart, if there is one.
     pub fn beside(self, busy: Option<u32>) -> Observer {
         Observer { busy, ..self }
     }

@@ -38,7 +38,7 @@ pub struct PageInRecord {
     pub packed_percent: Option<f64>,
     /// The processor time that packing a page takes by itself.
     pub pack_us: f64,
-    /// The same of unpacking.
+    /// The processor time that unpacking a page takes by itself.
     pub unpack_us: f64,
     /// The kinds of work.
     pub rows: Vec<Row>,
@@ -92,7 +92,7 @@ pub struct Row {
     pub busy_percent: Option<f64>,
     /// The system calls of the engine, if they were counted.
     pub system_calls: Option<f64>,
-    /// The same by name; those that are not named are the rest.
+    /// The system calls of the engine by name; those that are not named are the rest.
     pub system_calls_by_name: BTreeMap<String, f64>,
     /// The instructions of the engine in user mode, if they were counted.
     pub instructions: Option<f64>,

@@ -70,16 +70,16 @@ pub struct Memory {
 enum Pool {
     /// The host's setting.
     AsItIs,
-    /// It writes its oldest pages back to swap.
+    /// The pool writes its oldest pages back to swap.
     Shrinks,
 }
 
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It came to its end.
+    /// The program came to its end.
     Ran(Sample),
-    /// It did not.
+    /// The program was stopped before its end.
     Stopped(Stop),
 }
 

@@ -87,15 +87,15 @@ pub enum Work {
 /// A number of faults of a kind, and their cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Their kind.
+    /// The kind of the faults.
     pub work: Work,
-    /// Their number.
+    /// The number of faults.
     pub faults: u64,
     /// Faults of other kinds that came with them.
     pub others: u64,
     /// The pages that came in, or went out.
     pub pages: u64,
-    /// Their cost, without the loop's own.
+    /// The cost of the faults, without the loop's own.
     pub cost: Cost,
     /// The number of faults of the same kind that were taken for the counts.
     pub counted_faults: u64,

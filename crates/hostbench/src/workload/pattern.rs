@@ -107,7 +107,7 @@ impl Pattern {
         (0..self.pages).chain(self.accesses().map(|access| access.page))
     }
 
-    /// The number of accesses of the shapes that draw their pages.
+    /// The number of accesses, for patterns that draw pages at random.
     fn drawn(self) -> u64 {
         u64::from(self.pages) * u64::from(self.laps)
     }

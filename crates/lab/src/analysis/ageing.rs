@@ -77,7 +77,7 @@ struct Agenda {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     leaves: u64,
-    /// It leaves for want of a use, and stays if there is one then.
+    /// True if the page leaves only if it is not used until then.
     expires: bool,
     page: u32,
 }

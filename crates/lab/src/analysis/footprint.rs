@@ -104,7 +104,7 @@ impl Footprinter {
         self.columns = columns;
     }
 
-    /// The footprint of what was taken in.
+    /// The footprint of all blocks that were taken in.
     pub fn finish(mut self) -> Footprint {
         self.close();
         if !self.has_mappings {

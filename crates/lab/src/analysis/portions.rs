@@ -44,9 +44,9 @@ pub struct Portioner {
 
 /// The parts of all references that were counted.
 pub struct Portions {
-    /// Those of all labels that were used, most pages first.
+    /// The portion of each label that was used, most pages first.
     pub regions: Vec<RegionUse>,
-    /// Those of processes, in the order of the trace.
+    /// The portion of each process, in the order of the trace.
     pub processes: Vec<ProcessUse>,
 }
 

@@ -16,12 +16,12 @@ use super::references::{Departure, References};
 /// The duration of a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Touch {
-    /// It is over in its own tick. Right where each use of a page has a record of its own, and
-    /// for recordings that note a page once a quantum.
+    /// The reference is over in its own tick. Right where each use of a page has a record of its
+    /// own, and for recordings that note a page once a quantum.
     #[default]
     Momentary,
-    /// It lasts until the tick before the next reference. Right for recordings of page *changes*:
-    /// what happened between two records happened on the page of the first.
+    /// The reference lasts until the tick before the next reference. Right for recordings of page
+    /// *changes*: what happened between two records happened on the page of the first.
     UntilNext,
 }
 
@@ -160,13 +160,13 @@ impl<'a> ReferenceString<'a> {
 pub struct Stretch<'a> {
     /// The pages, in the order of their references.
     pub pages: &'a [u32],
-    /// Their times, in ticks. Empty where references are one tick apart.
+    /// The times of the references, in ticks. Empty where references are one tick apart.
     pub times: &'a [u64],
     /// The number of references of the string that came before.
     pub first: u64,
     /// The time of the reference after the last one; `None` at the string's end.
     pub next: Option<u64>,
-    /// One more than the highest page id there may be up to here.
+    /// A bound of the page ids up to the end of this stretch: one more than the highest.
     pub page_count: u32,
     /// The duration of a reference.
     pub touch: Touch,

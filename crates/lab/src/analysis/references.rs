@@ -138,9 +138,9 @@ impl References {
 /// The processes whose references to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Those of every process.
+    /// The references of every process.
     All,
-    /// Those of the processes with these numbers in the trace.
+    /// The references of the processes with these numbers in the trace.
     Only(Vec<u32>),
 }
 

@@ -11,16 +11,16 @@ pub trait Watcher {
     /// From tick `from` to before tick `to`, `size` pages were resident.
     fn stayed(&mut self, from: u64, to: u64, size: u64);
 
-    /// A page came, and with it `size` are resident.
+    /// Learns that a page has been faulted in, with which `size` pages are resident.
     fn faulted(&mut self, size: u64, cause: Arrival);
 }
 
 /// The reason for which a page came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It was never used before.
+    /// The page was never used before.
     First,
-    /// It was resident before, and had left.
+    /// The page was resident before, and had left.
     Return,
 }
 

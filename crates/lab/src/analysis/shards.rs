@@ -155,7 +155,7 @@ pub struct Sample {
     threshold: u64,
     /// The sampled pages, each with its number in the stack.
     numbers: HashMap<u64, u32>,
-    /// The same by hash, the next to go first.
+    /// The sampled pages by hash, the next to go first.
     by_hash: BinaryHeap<(u64, u64)>,
     /// Numbers that were given back.
     free: Vec<u32>,

@@ -57,7 +57,7 @@ pub(crate) struct Space {
     pub(crate) numbers: Numbers,
     /// The part of its memory that is a file's, or shared.
     origins: Spans<Origin>,
-    /// Those of its pages that stand for one of an object.
+    /// The pages of the process that are a page of an object, a file or shared memory.
     held: BTreeSet<u32>,
     /// The number of pages and mappings it had from its parent.
     inherited: usize,

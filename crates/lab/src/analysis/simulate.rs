@@ -126,7 +126,7 @@ pub fn simulate<'a>(job: &Job<'a>, pages: &[u32], ids: &[PageId]) -> Result<Cost
     simulate_departing(job, pages, ids, &[])
 }
 
-/// The same, with pages that leave memory for good.
+/// Runs `job` over `pages`, of which some leave memory for good on the way.
 fn simulate_departing<'a>(
     job: &Job<'a>,
     pages: &[u32],

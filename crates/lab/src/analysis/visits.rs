@@ -28,9 +28,9 @@ pub struct Visits {
 /// The reason for which a trace has no visits to be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoVisits {
-    /// It has none.
+    /// The trace has no visits.
     None,
-    /// It tells the sizes of some objects, and not of these many.
+    /// The trace tells the sizes of some objects, and not of these many.
     SizesMissing(u64),
 }
 

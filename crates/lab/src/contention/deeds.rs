@@ -27,7 +27,7 @@ pub(super) enum Action {
     Count,
     /// A lock is taken, as soon as it can be.
     Take(Lock),
-    /// It is given back.
+    /// A lock is given back.
     Give(Lock),
     /// A page is taken from the free ones for a program; filled with zeros where it is not yet.
     Fill,
@@ -38,7 +38,7 @@ pub(super) enum Action {
     /// An idle processor takes the lock of the free pages, if it is free and there is a page to
     /// fill with zeros.
     Try,
-    /// It has filled a page and put it back.
+    /// An idle processor has filled a page and put it back.
     Filled,
     /// The next of the remaining pages is given back.
     FreeMore(u32),

@@ -21,7 +21,7 @@ struct Part {
 /// The result of looking for a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// It was there.
+    /// The window was there.
     Hit,
     /// A window that mapped nothing was taken.
     Fresh,

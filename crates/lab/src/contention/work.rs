@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// The same work repeated. Files are the same ones.
+    /// This work repeated, with the same files each time.
     pub fn repeat(&self, times: u32) -> Work {
         Work {
             jobs: (0..times).flat_map(|_| self.jobs.clone()).collect(),
@@ -97,8 +97,8 @@ impl Work {
         }
     }
 
-    /// The same work with what its jobs read, evenly over the time each computes, in the order of
-    /// the windows.
+    /// This work with the reads of its jobs added, spread evenly over the time that each job
+    /// computes, in the order of the windows.
     pub fn with_reads(&self, reads: Reads) -> Work {
         let mut own_from = reads.shared;
         let jobs = self.jobs.iter().map(|deeds| {
@@ -152,9 +152,9 @@ struct Held {
     regions: Regions,
     /// Pages it can use without a fault.
     mapped: BTreeSet<u64>,
-    /// Those of them that are its own.
+    /// The mapped pages that are its own.
     own: BTreeSet<u64>,
-    /// Those it has from its parent, who has them, too.
+    /// The mapped pages that it shares with its parent since the fork.
     lent: BTreeSet<u64>,
 }
 

@@ -1,4 +1,5 @@
-//! The length and the end of the string of a trace, from its index: before it is read.
+//! The number of references of a trace and the time of the last one, from its index: before the
+//! trace is read.
 
 use std::collections::BTreeMap;
 

@@ -65,8 +65,8 @@ impl Default for Assumed {
 }
 
 impl Assumed {
-    /// The same with the trace's speed of its program, where none was given. `time` is the trace's
-    /// time, in units.
+    /// These assumptions with the speed of the program that the trace has, where none was given.
+    /// `time` is the trace's time, in units.
     pub fn informed(&self, speed: Option<Speed>, unit: TimeUnit, time: u64) -> Assumed {
         if self.time_unit_ns.is_some() {
             return self.clone();

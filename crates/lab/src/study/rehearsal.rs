@@ -454,8 +454,8 @@ impl Tried {
         page_ins: 0,
     };
 
-    /// The same live, by what comes of it in ample memory: what more of it there is for want of
-    /// memory makes more of a difference there.
+    /// The slow-down to be expected live. The part of the slow-down that is due to too little
+    /// memory, beyond that in ample memory, is larger live than simulated.
     fn as_live(self, ample: Tried) -> Tried {
         let more = (self.slow_down - ample.slow_down).max(0.0);
         Tried {

@@ -109,9 +109,10 @@ pub struct Replayed {
 /// A trace that can't be replayed.
 #[derive(Debug)]
 pub enum Unreadable {
-    /// It can't be read, is no trace, or is corrupt.
+    /// The trace can't be read, is no trace, or is corrupt.
     Trace(Error),
-    /// It has more references than the optimum is counted for, together with those before it.
+    /// The trace has more references than the optimum is counted for, together with those before
+    /// it.
     TooLong {
         /// The most there may be.
         references_max: usize,
@@ -164,8 +165,8 @@ impl Replay {
         Replay::read_managed(paths, is_partial, None, progress)
     }
 
-    /// The same, of the memory alone that a live engine manages. Everything without `managed`; of
-    /// large pieces, to be run in step.
+    /// Reads the traces at `paths`: of each the memory that a live engine would manage, as
+    /// `managed` says, or all memory without it.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -520,9 +521,9 @@ struct Merged {
     pages: Vec<u32>,
     /// The number of different pages.
     page_count: u32,
-    /// The same if those that programs have in common counted in each.
+    /// The number of different pages, if a page that programs have in common counted once in each.
     page_count_apart: u32,
-    /// Those of files: all copies of the programs have them in common.
+    /// The pages of files, which all copies of the programs have in common.
     common: BTreeSet<u32>,
 }
 

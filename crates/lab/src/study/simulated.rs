@@ -13,7 +13,7 @@ use crate::analysis::needed::{Terms, needed_fixed};
 use crate::analysis::reference_string::ReferenceString;
 use crate::analysis::simulate::Job;
 
-/// The answer is the least but for so small a part of it.
+/// The answer exceeds the least size by at most this part of it, as a divisor.
 const PART: u64 = 128;
 
 impl Study {

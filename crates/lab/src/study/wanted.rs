@@ -15,7 +15,8 @@ use crate::analysis::shards::Sampling;
 pub struct Wanted {
     /// The references in order: 12 bytes each.
     pub references: bool,
-    /// Their pages in order, without times: 4 bytes each. Enough for policies of a fixed space.
+    /// The pages of the references in order, without times: 4 bytes each. Enough for policies of a
+    /// fixed space.
     pub pages: bool,
     /// The counts made in passing.
     pub passing: Passing,

@@ -22,7 +22,7 @@ pub const CLASSZONE: System = System {
     ..FIFO
 };
 
-/// The same with the least reverse map that does.
+/// Linux 2.4 and 2.5 with the smallest reverse map that suffices.
 pub const RMAP: System = System {
     name: "linux-rmap",
     summary: "the virtual scan's lists, with a reverse map in place of the scan",

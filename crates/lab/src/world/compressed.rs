@@ -119,7 +119,7 @@ impl Compressed {
         }
     }
 
-    /// The same without a disk.
+    /// Makes compressed memory one without a disk.
     pub(super) fn without_disk(mut self) -> Compressed {
         self.tier = self.tier.without_disk();
         self

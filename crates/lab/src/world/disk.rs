@@ -105,7 +105,7 @@ impl DiskRequest {
 struct Waiting {
     since: u64,
     request: DiskRequest,
-    /// It has been answered from the write cache.
+    /// True if the request has been answered from the write cache.
     is_answered: bool,
 }
 

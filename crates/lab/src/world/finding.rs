@@ -129,7 +129,7 @@ impl World<'_> {
         }
     }
 
-    /// The same, whatever the time.
+    /// Looks for a process's memory at once, and adopts the pages that it finds.
     pub(super) fn find_memory(&mut self, process: usize, now: u64) {
         let found = &mut self.processes[process];
         let Some(space) = found.space else { return };

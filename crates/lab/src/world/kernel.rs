@@ -146,7 +146,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Has the page daemon go on whose time it is.
+    /// Resumes the page daemon that is due at `now`.
     pub(super) fn wake_daemon(&mut self, now: u64) {
         let mut due = self
             .memories()

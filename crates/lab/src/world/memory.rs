@@ -122,7 +122,7 @@ impl Memory {
         asks.is_some() || news.has_given_up
     }
 
-    /// Has it ask anew, if it is still short.
+    /// Forgets that the memory has asked for frames: it asks anew if it is still short.
     pub(super) fn forget_asking(&mut self) {
         self.asked = 0;
     }

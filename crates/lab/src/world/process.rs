@@ -18,7 +18,7 @@ use super::unfound::Unfound;
 pub(super) enum Life {
     /// Not born yet.
     Unborn,
-    /// It has threads that are not over.
+    /// The process has threads that are not over.
     Alive,
     /// Over.
     Ended,

@@ -54,7 +54,7 @@ impl World<'_> {
         std::iter::once(&self.memory).chain(self.division.parked.values())
     }
 
-    /// Their numbers, rising.
+    /// The numbers of all memories in use, rising.
     pub(super) fn memory_numbers(&self) -> Vec<u32> {
         let mut numbers: Vec<u32> = self.memories().map(|memory| memory.number).collect();
         numbers.sort_unstable();

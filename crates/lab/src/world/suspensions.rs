@@ -51,7 +51,7 @@ impl World<'_> {
         others.filter(|other| key(other) < own).count()
     }
 
-    /// Has those that are suspended give up what was on its way to them.
+    /// Takes from suspended processes the pages that were on their way to them.
     pub(super) fn hold_all_down(&mut self, now: u64) {
         for number in self.memory_numbers() {
             self.turn_to(number);

@@ -37,7 +37,7 @@ pub struct System {
 }
 
 impl System {
-    /// The same on a machine on which an instruction takes `instruction_ps` picoseconds.
+    /// This system on a machine on which an instruction takes `instruction_ps` picoseconds.
     pub fn with_instructions_of(&self, instruction_ps: u64) -> System {
         System {
             costs: Costs {
@@ -48,7 +48,7 @@ impl System {
         }
     }
 
-    /// The same with a clock that counts faults alone, for [`Scenario::is_in_step`].
+    /// This system with a clock that counts faults alone, for [`Scenario::is_in_step`].
     ///
     /// [`Scenario::is_in_step`]: super::Scenario::is_in_step
     pub fn in_step(&self) -> System {

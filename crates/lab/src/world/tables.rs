@@ -213,7 +213,7 @@ pub(super) struct Tables {
     /// Entries there are, and the most there have been.
     mapped: u64,
     mapped_max: u64,
-    /// The same of page tables, each a page of entries.
+    /// The page tables there are, and the most there have been, each a page of entries.
     table_pages: u64,
     table_pages_max: u64,
 }

@@ -138,8 +138,8 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Has it fault on a record before the one that it has just faulted on: its machine does the
-    /// instruction again, whose page has left meanwhile.
+    /// Takes the thread back to a record before the one that it has just faulted on: its machine
+    /// repeats the instruction, whose page has left meanwhile.
     pub(super) fn go_back(&mut self, record: usize) {
         assert!(record < self.next_record);
         self.next_record = record;

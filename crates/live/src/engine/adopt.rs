@@ -192,8 +192,8 @@ impl Engine {
         frame.is_some_and(|frame| self.machine.is_mapped(frame))
     }
 
-    /// The same as [`adopt_page`](Self::adopt_page), where what stands there is newer than what the
-    /// core has of it.
+    /// Adopts a page as [`adopt_page`](Self::adopt_page) does, where its contents are newer than
+    /// those that the core knows.
     pub(super) fn adopt_newer(&mut self, at: VirtPage) -> bool {
         if self.vm.frame_at(self.space, at).is_some() && !self.is_known(at) {
             self.vm.discard(&mut self.machine, self.space, at, 1);

@@ -90,7 +90,7 @@ impl Engine {
         self.write_all_back(requests, taken);
     }
 
-    /// Answers what is asked of mapped files.
+    /// Answers a request about mapped files.
     fn answer_of_files(&mut self, requests: &Requests, taken: Taken, ask: Ask) {
         let answer = match ask {
             Ask::MapFile(made) => u64::from(self.take_file_over(FileMapping {

@@ -81,7 +81,8 @@ impl Engine {
         }
     }
 
-    /// The same in a forked child, where nothing is on its way: what is mapped shows the rest.
+    /// Applies the changes that have waited, in a forked child. No message about them is on its way
+    /// there: its mappings show the rest.
     pub(super) fn settle_in_child(&mut self) {
         self.settle_late();
         self.intake.changes_mut().forget_unproven();

@@ -207,7 +207,7 @@ impl Engine {
         self.take_over_held(start, end)
     }
 
-    /// The same, whatever system calls need of it.
+    /// Takes a range under management, even if system calls under way need its memory.
     pub(super) fn take_over_held(&mut self, start: usize, end: usize) -> bool {
         // What was seen there may be what has come after something whose end is not known yet: its
         // message would be taken for the end of this.

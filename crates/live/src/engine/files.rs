@@ -326,7 +326,7 @@ impl Engine {
         true
     }
 
-    /// Has who touches a page meet `SIGBUS`, and a system call an error.
+    /// Makes each touch of a page a `SIGBUS`, and an error in a system call.
     fn end_who_touches(&mut self, at: VirtPage) {
         // Where this fails the thread touches again.
         let _ = self.machine.program().poison(address_of(at), PAGE);
@@ -598,7 +598,7 @@ impl Engine {
         self.end_wait(arrival, None);
     }
 
-    /// Has what a mapping has grown by show what follows in the file. Answers as
+    /// Maps the part of the file that follows, where a mapping has grown. Answers as
     /// [`Ask::GrowFile`](crate::requests::Ask) says.
     pub(super) fn grow_mapping(&mut self, start: usize, bytes_before: usize, bytes: usize) -> u64 {
         let before = bytes_before.next_multiple_of(PAGE);
@@ -697,8 +697,8 @@ impl Engine {
         }
     }
 
-    /// Has who touches what lies behind the ends of files in a range meet `SIGBUS`, now that the
-    /// engine will not hear of it.
+    /// Makes each touch behind the ends of files in a range a `SIGBUS`, now that the engine will
+    /// not hear of it.
     pub(super) fn close_ends_of_files(&mut self, start: usize, end: usize) {
         for part in self.addresses.files().collect_overlaps(start, end) {
             let from = part.address_of(self.addresses.files().file(part.pager).pages());

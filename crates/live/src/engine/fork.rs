@@ -479,8 +479,8 @@ impl Engine {
         self.settle_in_child();
     }
 
-    /// Registers what is managed with the child's userfaultfd. What another thread of the parent
-    /// was unmapping at the moment of the fork is dropped.
+    /// Registers the managed ranges with the child's userfaultfd. Ranges that another thread of the
+    /// parent was unmapping at the moment of the fork are dropped.
     pub(super) fn register_again(&mut self) -> Result<(), Trouble> {
         let call = |what| move |error| Trouble::Call { what, error };
         self.addresses

@@ -204,7 +204,8 @@ impl Engine {
         Some((self.intake.page().start(), count))
     }
 
-    /// The same for what is with a file.
+    /// Finds the contents that belong at `at` if they are with a file, and the number of pages from
+    /// there on that can be had at once.
     fn find_in_file(&mut self, at: usize, end: usize) -> Option<(usize, usize)> {
         match self.read_file_now(at, end) {
             Ok(0) => None,

@@ -162,7 +162,8 @@ impl Engine {
         is_known
     }
 
-    /// The same for `blank`, which are blank as far as is known.
+    /// Logs and adopts those pages of the ranges `blank` that have been written to. False if the
+    /// address space is changing.
     fn find_written_in(&mut self, blank: Vec<(usize, usize)>) -> bool {
         let Some(sampling) = self.telemetry.sampling_mut() else {
             return true;
@@ -270,8 +271,8 @@ impl Engine {
         self.telemetry.publish_samples();
     }
 
-    /// The same at the end of the program. What is touched for the first time after this is logged
-    /// when it is touched.
+    /// Brings the log up to date at the end of the program. Pages that are touched for the first
+    /// time after this are logged when they are touched.
     pub(super) fn end_neighbours(&mut self) {
         if let Some(sampling) = self.telemetry.sampling_mut() {
             sampling.neighbours_mut().end();

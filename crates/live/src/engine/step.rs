@@ -99,8 +99,8 @@ impl Engine {
         self.turns.step_time(self.vm.counters().faults)
     }
 
-    /// Lets time pass while a fault waits for nothing but that: pages that could not be moved are
-    /// tried again after pauses, and there is no other fault to take the time further.
+    /// Advances the time while a fault waits for nothing else. Pages that could not be moved are
+    /// tried again after pauses, and in step only faults advance the time.
     fn pass_time(&mut self) {
         let end = now().after_ns(ANSWER_NS_MAX);
         while self.vm.faults_pending() > 0

@@ -309,7 +309,8 @@ impl Engine {
         due.since_ns(now).min(sampling_ns)
     }
 
-    /// The same in step, where nothing is under way between two turns, and no memory is looked for.
+    /// The time for which the engine may sleep in step, where nothing is under way between two
+    /// turns, and no memory is looked for.
     pub(super) fn pause_in_step(&self) -> u64 {
         match self.is_retrying() {
             _ if self.intake.faults().has_new() => 0,

@@ -149,7 +149,7 @@ impl Engine {
         });
     }
 
-    /// The same for all parts that there are.
+    /// Writes all parts that there are, and answers `taken` when that is done.
     pub(super) fn write_all_back(&mut self, requests: &Requests, taken: Taken) {
         let parts = self.all_written();
         self.write_back(requests, taken, &parts, WriteBack::Leave);
@@ -378,7 +378,8 @@ impl Engine {
         }
     }
 
-    /// The same of one file. If it was cut, its pages behind the cut are lost, as natively.
+    /// Takes in which writes of one file have failed. If it was cut, its pages behind the cut are
+    /// lost, as natively.
     fn hear_failed_writes(&mut self, pager: PagerId) {
         if !self.addresses.files().has_file(pager) {
             return;
@@ -506,7 +507,7 @@ impl Engine {
         parts
     }
 
-    /// Writes what is modified of a part, and has the kernel map the file in its place.
+    /// Writes the modified pages of a part, and has the kernel map the file in its place.
     fn give_up_file(&mut self, part: Part, why: Passed) {
         let Part { start, end, .. } = part;
         while !self.await_changes() {}

@@ -49,7 +49,8 @@ impl LiveMachine {
         self.closed.contains(address)
     }
 
-    /// Closes in a forked child what its parent's engine had closed.
+    /// Closes, in a forked child, the ranges that its parent's engine had closed: writes to them
+    /// are faults.
     pub fn close_again(&mut self) {
         for (start, end) in self.closed.iter() {
             // Nothing is changing here; and what is gone is found to be.

@@ -47,9 +47,9 @@ struct Locks {
 pub struct Carried {
     /// The managed parts.
     managed: Vec<(usize, usize)>,
-    /// Those that are wiped in forked children.
+    /// The parts that are wiped in forked children.
     wiped: Vec<(usize, usize)>,
-    /// Those that show files, where they go.
+    /// The parts that map files, at the addresses that they move to.
     files: Vec<Part>,
 }
 
@@ -136,8 +136,8 @@ impl AddressSpace {
         self.wiped.remove(start, end);
     }
 
-    /// The same for a range that is not mapped any more, or not as it was. Something else may stand
-    /// there by now.
+    /// Forgets a range that is not mapped any more, or not as it was: nothing of it is managed from
+    /// now on. Something else may stand there by now.
     pub fn forget(&mut self, start: usize, end: usize) {
         self.remove(start, end);
         self.adoption.remove(start, end);
@@ -289,7 +289,7 @@ impl AddressSpace {
         &self.scanner
     }
 
-    /// The same to use it.
+    /// The walker over mappings, to use it.
     pub fn scanner_mut(&mut self) -> &mut Scanner {
         &mut self.scanner
     }
@@ -299,7 +299,7 @@ impl AddressSpace {
         &self.files
     }
 
-    /// The same to change it.
+    /// The memory that maps files, to change it.
     pub fn files_mut(&mut self) -> &mut Mapped {
         &mut self.files
     }
@@ -309,7 +309,7 @@ impl AddressSpace {
         &self.adoption
     }
 
-    /// The same to change it.
+    /// The memory that is still to be looked at, to change it.
     pub fn adoption_mut(&mut self) -> &mut Adoption {
         &mut self.adoption
     }
@@ -319,7 +319,7 @@ impl AddressSpace {
         &self.outside
     }
 
-    /// The same to change it.
+    /// The pages outside of the account, to change it.
     pub fn outside_mut(&mut self) -> &mut Outside {
         &mut self.outside
     }

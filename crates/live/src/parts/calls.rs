@@ -22,14 +22,14 @@ const LOOKS_MAX: usize = 16;
 pub struct Calls {
     /// The listener by which they are answered; `None`: none are held up.
     listener: Option<OwnedFd>,
-    /// Those that wait for their memory.
+    /// The calls that wait for their memory.
     waiting: Vec<Waiting>,
-    /// The memory that is kept in place for those that go on.
+    /// The memory that is kept in place for calls that have been let go on.
     holds: Vec<Hold>,
     /// True if threads have the same numbers here as where they are listened to.
     is_near: bool,
     next_look: Time,
-    /// The hold that is looked at next.
+    /// The place in `holds` of the one to be checked next.
     next: usize,
     is_told: bool,
 }
@@ -55,8 +55,8 @@ struct Hold {
 }
 
 impl Calls {
-    /// Those that are answered by `listener`, if there is one. `is_near`: threads have the same
-    /// numbers here as there.
+    /// The calls that are answered by `listener`, if there is one. `is_near` says that threads have
+    /// the same numbers in this process's namespace as in the program's.
     pub fn new(listener: Option<OwnedFd>, is_near: bool) -> Calls {
         Calls {
             listener,

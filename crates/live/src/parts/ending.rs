@@ -24,13 +24,13 @@ pub const QUIET_NS: u64 = 200_000_000;
 /// The state of a program, as its engine sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sight {
-    /// It is as it was. The next look is due after these nanoseconds.
+    /// The program goes on as before. The next look is due after these nanoseconds.
     Unchanged(u64),
-    /// It has ended, or has executed another.
+    /// The program has ended, or has executed another.
     Over,
-    /// Its first thread has ended or is on its way out.
+    /// The program's first thread has ended or is on its way out.
     Leaving,
-    /// It is there.
+    /// The program was found running.
     There,
 }
 
@@ -41,9 +41,9 @@ pub struct Ending {
     /// The list of the program's threads, opened while it can be reached by its name.
     tasks: Option<OwnedFd>,
     next_look: Time,
-    /// It was cut when it was last looked at.
+    /// True if the lifeline was cut when it was last looked at.
     was_cut: bool,
-    /// The number of looks since.
+    /// The number of looks since the lifeline was cut.
     looks: u32,
 }
 
@@ -59,7 +59,7 @@ impl Ending {
         }
     }
 
-    /// The same in a forked child, where the descriptor means nothing.
+    /// Opens the list of threads anew in a forked child, where the descriptor is not valid.
     pub fn reopen(&mut self) {
         let leader = self.leader;
         std::mem::forget(std::mem::replace(self, Ending::new(leader)));

@@ -125,7 +125,7 @@ impl Gauges {
     }
 }
 
-/// Those that count for themselves.
+/// The parts of an engine that keep counters of their own.
 pub type Counting<'a> = (&'a Vm, &'a SwapStore, &'a LiveMachine);
 
 /// The writes to the store under way: pages, and segments of compressed ones.

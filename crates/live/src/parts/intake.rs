@@ -121,7 +121,7 @@ impl Intake {
         &self.faults
     }
 
-    /// The same to change them.
+    /// The faults that are not over, to change them.
     pub fn faults_mut(&mut self) -> &mut Waiting {
         &mut self.faults
     }
@@ -136,7 +136,7 @@ impl Intake {
         &self.freeze
     }
 
-    /// The same to change it.
+    /// The state of a rest, to change it.
     pub fn freeze_mut(&mut self) -> &mut Freeze {
         &mut self.freeze
     }

@@ -28,8 +28,8 @@ const CLAIM_NS_MAX: u64 = 2_000_000_000;
 /// The time for which an engine waits for the frames that a child needs. The supervisor has them at
 /// once, or has to take them from another engine, or has none.
 const ANSWER_NS_MAX: u64 = 4_000_000;
-/// The same while most of memory is not in use: then there are frames, and who divides them has
-/// not had its turn.
+/// The time for which an engine waits for those frames while most of memory is not in use: then
+/// there are frames, and the supervisor has not had its turn yet.
 const FREE_NS_MAX: u64 = 50_000_000;
 
 /// The resources that an engine is given.
@@ -372,8 +372,8 @@ impl Line {
         Ok(())
     }
 
-    /// Introduces a forked child to the supervisor, by its `socket`. If it `is_at_socket`, this
-    /// thread is in the folder of that, which has no path here.
+    /// Introduces a forked child to the supervisor, by its `socket`. If it `is_at_socket`, the
+    /// working folder of this thread is the socket's, which can't be reached by its path.
     pub fn greet_from_child(
         &mut self,
         socket: Option<&Path>,

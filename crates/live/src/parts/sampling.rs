@@ -68,11 +68,11 @@ pub struct Sampling {
     own_ns: u64,
     /// The latest time told: clocks of several threads are not read at one moment.
     time: u64,
-    /// True if that was in this turn: to ask takes two system calls.
+    /// True if the time was asked for in this turn already: asking takes two system calls.
     is_told: bool,
     /// The frames of pages touched in this window. Some may hold another page by now.
     touched: Vec<FrameId>,
-    /// Those of the last window that have not been moved out yet.
+    /// The frames of pages of the last window that have not been moved out yet.
     leaving: Vec<FrameId>,
     /// The regions, if not all pages are sampled but some of each.
     regions: Option<Regions>,
@@ -254,7 +254,7 @@ impl Sampling {
         &self.neighbours
     }
 
-    /// The same to change them.
+    /// The pages that have blank neighbours, to change them.
     pub fn neighbours_mut(&mut self) -> &mut Neighbours {
         &mut self.neighbours
     }

@@ -246,7 +246,7 @@ impl Setup {
         self.decisions.as_deref().map(Decisions::open).transpose()
     }
 
-    /// The same in a forked child, for which the C library starts no threads.
+    /// The means of an engine in a forked child, for which the C library starts no threads.
     pub fn means_in_child(&self) -> Means {
         if self.mode.serves_on_program_threads() {
             Means::SharedAlone
@@ -322,7 +322,7 @@ fn windows() -> Result<Option<Windows>, Trouble> {
     }))
 }
 
-/// The same path from wherever the engine is.
+/// The path made absolute, as the engine may be in another folder.
 fn absolute(path: std::ffi::OsString) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path.into())
 }

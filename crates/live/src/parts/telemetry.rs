@@ -17,7 +17,7 @@ use crate::shared::{Cell, Counter, DrawnMap, Process, Wanted};
 /// The reports.
 pub struct Telemetry {
     gauges: Gauges,
-    /// The tables of a forked child from its parent's past.
+    /// The counts that a forked child's tables have inherited from its parent, to be subtracted.
     before: Before,
     decisions: Option<Decisions>,
     /// Present while references are recorded.
@@ -177,7 +177,7 @@ impl Telemetry {
         self.sampling.as_ref()
     }
 
-    /// The same to change it.
+    /// The recording of references, if there is one, to change it.
     pub fn sampling_mut(&mut self) -> Option<&mut Sampling> {
         self.sampling.as_mut()
     }

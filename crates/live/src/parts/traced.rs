@@ -49,7 +49,8 @@ impl Traced {
         self.runs.push((start, end));
     }
 
-    /// Has ranges brought in, unless nothing was out the last time, nor is now: `away` pages are.
+    /// Plans to bring the ranges `runs` in. `away` pages are not in memory; if that was zero the
+    /// last time and is now, nothing is planned.
     pub fn plan(&mut self, runs: Vec<(usize, usize)>, away: u64) {
         if runs.is_empty() {
             return;

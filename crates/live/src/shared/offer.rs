@@ -7,13 +7,13 @@ use std::os::fd::RawFd;
 pub enum Offer {
     /// Nothing yet.
     Open,
-    /// There is none, or it can't be taken.
+    /// There is no userfaultfd, or it can't be taken.
     Nothing,
     /// The child has ended, and all that used its memory, before it said hello.
     Ended,
-    /// It can be taken.
+    /// The userfaultfd can be taken.
     File(Loan),
-    /// The child's engine has a copy of it.
+    /// The child's engine has a copy of the userfaultfd.
     Taken(Loan),
 }
 

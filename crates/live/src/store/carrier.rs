@@ -21,7 +21,8 @@ pub enum Means {
     Threads,
     /// io_uring if it is available, otherwise transfers by the asking thread: for a forked child.
     Alone,
-    /// The same in in-thread mode, where every thread may use the store.
+    /// io_uring if it is available, otherwise transfers by the asking thread: in in-thread mode,
+    /// where every thread may use the store.
     SharedAlone,
     /// The thread that asks.
     AtOnce,
@@ -32,7 +33,7 @@ pub(super) enum Carrier {
     Ring(Ring),
     Workers(Workers),
     AtOnce(AtOnce),
-    /// There is none before the first transfer, which many processes end without.
+    /// No carrier yet: it is made at the first transfer, which many processes end without.
     Absent,
 }
 

@@ -66,13 +66,13 @@ pub(super) struct Waiter {
 /// The fate of a page that was to be compressed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Put {
-    /// It is in compressed memory.
+    /// The page was compressed, and is in compressed memory.
     Kept,
-    /// It is there as it is, without a sum.
+    /// The page is in compressed memory uncompressed, without a checksum.
     Raw,
-    /// It is stored otherwise.
+    /// The page is not put into compressed memory: it goes to the file.
     Not,
-    /// It can't be stored: memory is full, and there is no file.
+    /// The page can't be stored: memory is full, and there is no file.
     NoRoom,
 }
 
@@ -284,7 +284,7 @@ impl Compressed {
         self.area.mapping.part(at, PAGE)
     }
 
-    /// The same, to write.
+    /// A block of a segment in memory, to write.
     pub(super) fn block_mut(&mut self, room: Room, block: usize) -> &mut [u8] {
         self.area.part_mut(room, (block * PAGE) as u32, PAGE)
     }
@@ -310,13 +310,13 @@ impl Compressed {
         self.area.part_mut(room, found.offset + found.bytes / 3, 1)[0] ^= 0x10;
     }
 
-    /// The same of a block that has been read, as a bad disk might.
+    /// Flips a bit of a block that has been read, as a bad disk might.
     pub(super) fn flip_block(&mut self, room: Room, block: usize) {
         let at = (block * PAGE + PAGE / 3) as u32;
         self.area.part_mut(room, at, 1)[0] ^= 0x10;
     }
 
-    /// The same of a single page.
+    /// Flips a bit of a single page that has been read.
     pub(super) fn flip_single(&mut self, found: Found, place: u8) {
         let at = single(place) + found.offset as usize % PAGE + found.bytes as usize / 3;
         self.singles.part_mut(at, 1)[0] ^= 0x10;

@@ -31,11 +31,11 @@ enum Rule {
 pub enum Injected {
     /// Nothing.
     Nothing,
-    /// It fails.
+    /// The call fails.
     Error,
-    /// It is refused for now.
+    /// The call is refused for now.
     Refusal,
-    /// It reads a bit wrongly.
+    /// The call reads a bit wrongly.
     Flip,
 }
 

@@ -37,7 +37,7 @@ pub const PAGES_MAX: u64 = u32::MAX as u64;
 pub struct Source {
     /// The file, as [`open`] or [`open_to_write`] has opened it, or a pager.
     pub file: Contents,
-    /// The same by way of the page cache, if pages are written.
+    /// The file, opened to go through the page cache, if pages are written.
     pub cached: Option<Arc<Cached>>,
     /// The size that it must have, in bytes. What lies beyond on the last page reads as zeros.
     pub bytes: u64,
@@ -48,7 +48,7 @@ pub struct Source {
 /// The reason why a file can't be a source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unsuitable {
-    /// It is a folder, a pipe or a device.
+    /// The file is a folder, a pipe or a device.
     Kind,
     /// Another, here or in another process, writes to it or has locked it.
     InUse,
@@ -59,9 +59,9 @@ pub enum Unsuitable {
 /// A file that is opened to be written to.
 #[derive(Debug)]
 pub struct Writable {
-    /// The file, past the host's page cache where its file system can.
+    /// The file, opened to bypass the host's page cache where its file system can.
     pub file: OwnedFd,
-    /// The same by way of the page cache.
+    /// The file, opened to go through the page cache.
     pub cached: Arc<Cached>,
     /// The size of the file in bytes.
     pub bytes: u64,
@@ -84,7 +84,7 @@ struct Open {
     source: Source,
     /// The number of transfers that are not over.
     transfers: u32,
-    /// Those of them that write.
+    /// The transfers under way that write.
     writes: BTreeSet<Ticket>,
     is_closed: bool,
 }
@@ -135,7 +135,8 @@ pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, 
     open_past_cache(cached, size)
 }
 
-/// The same without a lock, which its program might have or want: the file of a mapping.
+/// Opens the file of a mapping to read and to write pages of it, without a lock: the program might
+/// hold or want one.
 pub fn open_beside(path: &Path) -> Result<Writable, Unsuitable> {
     let (file, size) = open_cached(path, false)?;
     let cached = Cached {

@@ -86,7 +86,8 @@ fn read_fully(file: &OwnedFd, slot: SlotId, into: &mut [u8]) -> Result<(), Cause
     read_until(file, slot, into, due)
 }
 
-/// The same until the first `due` bytes are there. Whole pages are asked for.
+/// Reads what is stored from `slot` on, until the first `due` bytes of `into` are there. Whole
+/// pages are asked for.
 fn read_until(file: &OwnedFd, slot: SlotId, into: &mut [u8], due: usize) -> Result<(), Cause> {
     let mut filled = 0;
     while filled < due {

@@ -88,13 +88,13 @@ pub enum Contents {
 /// The calls of all pagers of a store, and the threads that make them.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// There are none before the first call.
+    /// The threads that call pagers. `None` before the first call.
     callers: Option<Arc<Callers>>,
     under_way: u32,
     /// Parts that wait for their call. Fetches go first, as those of the file do.
     fetches: VecDeque<Part>,
     stores: VecDeque<Part>,
-    /// Since when the calls of a transfer have failed for now.
+    /// The time, for each transfer, since which its calls have failed and are tried again.
     refused_since: BTreeMap<u32, Instant>,
     patience: Option<Duration>,
     /// The last error of each pager; that of the swap store has no number.
@@ -346,7 +346,7 @@ impl SwapStore {
         }
     }
 
-    /// The same, to write.
+    /// The memory of a page, or of a block of compressed ones, of a transfer, to write.
     pub(super) fn page_of_mut<'a>(
         &'a mut self,
         transfer: &Transfer,

@@ -1,4 +1,5 @@
-//! The store's part in compressed memory: what goes there, and what comes from its segments.
+//! The store's part in compressed memory: pages that go there, and pages that come from its
+//! segments.
 
 use tidemark_core::id::{FrameId, SlotId, Ticket};
 use tidemark_core::memory::swap_slots::Slots;
@@ -25,7 +26,7 @@ impl SwapStore {
         self.compressed.as_ref()
     }
 
-    /// The same, to take what it has counted.
+    /// Compressed memory, if there is any, to take its counts.
     pub fn compressed_mut(&mut self) -> Option<&mut Compressed> {
         self.compressed.as_mut()
     }

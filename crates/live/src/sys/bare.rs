@@ -292,7 +292,7 @@ struct Store {
     queue: std::collections::VecDeque<u32>,
 }
 
-/// A room has this many bytes, or a multiple.
+/// The unit of a room's size, in bytes.
 const LINE: usize = 64;
 
 impl Store {

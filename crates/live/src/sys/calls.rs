@@ -20,7 +20,7 @@ use super::{Errno, last_error};
 /// nothing there by itself: programs, their heaps, and mappings from the top down lie elsewhere.
 #[cfg(not(target_arch = "aarch64"))]
 pub const RANGE: Range<usize> = 0x6000_0000_0000..0x7000_0000_0000;
-/// The same.
+/// The addresses of managed memory, where its system calls must be held up.
 #[cfg(target_arch = "aarch64")]
 pub const RANGE: Range<usize> = 0xc000_0000_0000..0xd000_0000_0000;
 
@@ -370,7 +370,7 @@ const ARGUMENTS_AT: u32 = 16;
 const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xc000_00b7;
-/// Numbers from here on are of another way to call (`__X32_SYSCALL_BIT`).
+/// Numbers of system calls from here on are those of the x32 interface (`__X32_SYSCALL_BIT`).
 const OTHER_CALLS: u32 = 0x4000_0000;
 
 fn step(code: u32, value: u32) -> Step {

@@ -148,7 +148,8 @@ pub fn restore(mapping: Native, file: impl AsFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// The same by a number of the calling thread's table, which is open until this is over.
+/// Puts a file's mapping back, by a number of the calling thread's table, which is open until this
+/// is over.
 pub fn restore_numbered(mapping: Native, file: RawFd) -> Result<(), Errno> {
     assert!(!super::memory::overlaps_own(
         mapping.start,

@@ -152,7 +152,7 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), bytes) }
     }
 
-    /// The same, to write. Only for bytes that no other code touches meanwhile.
+    /// The `bytes` from `offset` on, to write. Only for bytes that no other code touches meanwhile.
     pub fn part_mut(&mut self, offset: usize, bytes: usize) -> &mut [u8] {
         assert!(
             offset

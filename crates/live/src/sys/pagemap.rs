@@ -43,8 +43,8 @@ impl Pagemap {
         self.find(raw::PAGE_IS_PRESENT, start, end, runs)
     }
 
-    /// The same for pages that are there or that the host has swapped out: those that a touch does
-    /// not miss.
+    /// Finds pages that are present or that the host has swapped out: those that a touch does not
+    /// miss. As runs in the order of addresses.
     pub fn find_there(
         &self,
         start: usize,

@@ -8,7 +8,7 @@ use rustix::process::{Pid, PidfdFlags};
 /// The way in which a process ended, if it has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// It ended by itself, with this status.
+    /// The process ended by itself, with this status.
     Status(u32),
     /// This signal ended it.
     Signal(u32),

@@ -27,7 +27,7 @@ pub const ZEROS_MAX: usize = 64;
 pub struct Pool {
     slots: Mapping,
     frames: u32,
-    /// The number of slots that can be reached.
+    /// The number of slots that may be used so far.
     opened: AtomicU32,
     zeros: Mapping,
 }
@@ -126,7 +126,7 @@ impl Pool {
         unsafe { std::slice::from_raw_parts(self.address(frame) as *const u8, PAGE) }
     }
 
-    /// The same, to write.
+    /// The bytes that a slot holds, to write.
     pub fn bytes_of_mut(&mut self, frame: FrameId) -> &mut [u8] {
         // SAFETY: the slot lies in the pool, and no other code reads or writes it (see `bytes_of`).
         unsafe { std::slice::from_raw_parts_mut(self.address(frame) as *mut u8, PAGE) }

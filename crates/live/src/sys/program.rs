@@ -22,7 +22,7 @@ static IS_APART: AtomicBool = AtomicBool::new(false);
 static FOLDER: AtomicI32 = AtomicI32::new(NONE);
 /// The connection to the supervisor, there, too; or an error number, less than zero.
 static CONNECTION: AtomicI32 = AtomicI32::new(NONE);
-/// The same while the engine is at work, less than zero if there is none.
+/// The connection to the supervisor while the engine is at work, less than zero if there is none.
 static CONTROL: AtomicI32 = AtomicI32::new(NONE);
 /// True while the engine has the program's standard error.
 static IS_STARTING: AtomicBool = AtomicBool::new(false);

@@ -74,7 +74,7 @@ impl Buffers {
         Buffers { list, count }
     }
 
-    /// Their size together.
+    /// The size of all buffers together.
     pub fn bytes(&self) -> usize {
         let sizes = self.as_slice().iter().map(|buffer| buffer.iov_len);
         sizes.sum::<u64>() as usize
@@ -169,7 +169,7 @@ impl Ring {
         answer < 0 && error == libc::EFAULT
     }
 
-    /// The same for every thread of the process, one at a time.
+    /// Makes a ring for every thread of the process, one at a time.
     pub fn new_shared(entries_max: u32) -> Result<Ring, Errno> {
         Ring::with_flags(entries_max, raw::IoringSetupFlags::empty())
     }

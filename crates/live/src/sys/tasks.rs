@@ -31,7 +31,8 @@ pub fn is_leader_exiting(list: &OwnedFd) -> bool {
     line.is_none_or(|line| line.has_ended() || line.flags & EXITING != 0)
 }
 
-/// The same, of a program whose list is not open.
+/// Returns true if the first thread has ended, or is about to, of a program whose list of threads
+/// is not open.
 pub fn is_exiting() -> bool {
     open().map_or(true, |list| is_leader_exiting(&list))
 }
@@ -45,7 +46,7 @@ pub enum At {
     Outside,
     /// Not there any more.
     Gone,
-    /// It runs, or the kernel does not tell.
+    /// The thread runs, or the kernel does not tell.
     Unknown,
 }
 

@@ -66,7 +66,7 @@ impl Features {
         Features(self.0 | other.0)
     }
 
-    /// Those of `self` that are not in `other`.
+    /// The features of `self` that are not in `other`.
     pub const fn without(self, other: Features) -> Features {
         Features(self.0 & !other.0)
     }
@@ -105,8 +105,8 @@ pub enum Faults {
     /// All, those of system calls on the memory of a program as well. Root may, and who may open
     /// `/dev/userfaultfd`, and everyone where `vm.unprivileged_userfaultfd` is 1.
     All,
-    /// Those that the program takes in user mode. A system call that is handed a page that is not
-    /// there fails with `EFAULT`. Everyone may, unless a filter of system calls forbids it.
+    /// The faults that the program takes in user mode. A system call that is handed a page that is
+    /// not there fails with `EFAULT`. Everyone may, unless a filter of system calls forbids it.
     ///
     /// Source: Linux 5.11, `UFFD_USER_MODE_ONLY`, userfaultfd(2).
     UserMode,

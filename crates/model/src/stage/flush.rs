@@ -1,4 +1,4 @@
-//! Flushing: what is written of pages that a pager outside has, and stays.
+//! Flushing: the modified pages of pagers outside are written, and stay in memory.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use super::Stage;
 use crate::pager::Address;
 
 impl Stage {
-    /// Starts writing what is modified of a range, as far as the core does at once, and takes it
-    /// off the front of `due`. Answers the number of pages that were held meanwhile.
+    /// Starts writing the modified pages of a range, as many as the core takes at once, and takes
+    /// them off the front of `due`. Answers the number of pages that were held meanwhile.
     pub fn flush(&mut self, space: SpaceId, due: &mut Range<u64>) -> u32 {
         let busy = self
             .vm

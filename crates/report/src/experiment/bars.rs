@@ -56,7 +56,7 @@ pub struct Bar {
     pub name: String,
     /// The length.
     pub value: f64,
-    /// The same in words, and how the run ended if not as it should.
+    /// The length in words, and how the run ended if not as it should.
     pub told: String,
     /// True if the run did not come to its end.
     pub is_cut: bool,

@@ -329,7 +329,7 @@ pub(crate) fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -
     marked_table(columns, rows.map(|row| (String::new(), safe(row))))
 }
 
-/// The same of rows with the attributes that each has, whose cells are HTML.
+/// A table of rows, each with its attributes, whose cells are HTML.
 fn marked_table(columns: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
     let mut html = String::from("<div class=\"table\" tabindex=\"0\"><table><thead><tr>");
     for column in columns {

@@ -258,8 +258,7 @@ fn clipped(spots: &[(f64, f64)], inner: Area) -> Vec<(f64, f64)> {
     kept
 }
 
-/// The same line with at most four points for each half unit of width: first, last, lowest and
-/// highest.
+/// The line with at most four points for each half unit of width: first, last, lowest and highest.
 fn thinned(spots: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut kept: Vec<(f64, f64)> = vec![];
     let mut from = 0;

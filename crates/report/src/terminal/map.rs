@@ -1,4 +1,4 @@
-//! Maps in a terminal: two cells in each character, named beside.
+//! Heat maps in a terminal: two cells in each character, with the names of regions beside them.
 
 use tidemark_results::analysis::map::MapRecord;
 use tidemark_results::text;

@@ -31,7 +31,7 @@ pub fn run_needs(record: &CurveRecord, screen: Screen) -> String {
     told
 }
 
-/// The same under ideal policies.
+/// The least memory for each slow-down under ideal policies.
 pub fn ideal_needs(record: &CurveRecord, screen: Screen) -> String {
     let policies = policies(record);
     let Some(first) = policies.first() else {
@@ -79,7 +79,7 @@ fn run_slowdowns(run: &RunNeeds) -> Vec<f64> {
     rising(met.chain(others.copied()))
 }
 
-/// The same under ideal policies.
+/// Every slow-down that was asked for under ideal policies, rising.
 fn ideal_slowdowns(record: &CurveRecord) -> Vec<f64> {
     rising(record.needs.iter().map(|need| need.slowdown_percent_max))
 }

@@ -60,7 +60,7 @@ pub struct BatchPoint {
     pub room: u64,
     /// The wants that missed.
     pub misses: u64,
-    /// Their share of all wants.
+    /// The share of wants that missed.
     pub miss_ratio: f64,
 }
 

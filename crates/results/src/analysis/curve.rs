@@ -98,7 +98,7 @@ pub struct Need {
     pub slowdown_percent: f64,
     /// The least memory that keeps the bound; for a variable space its mean, rounded up.
     pub pages: u64,
-    /// The same in bytes.
+    /// The least memory that keeps the bound, in bytes.
     pub bytes: u64,
     /// The most memory at any one time, in pages.
     pub pages_peak: u64,
@@ -170,11 +170,12 @@ pub struct RunNeed {
     pub slowdown_percent: f64,
     /// The least memory that keeps the bound.
     pub pages: u64,
-    /// The same in bytes.
+    /// The least memory that keeps the bound, in bytes.
     pub bytes: u64,
-    /// The least memory if what was assumed is too dear by as much as it may be.
+    /// The least memory, in pages, if the assumed costs are too high by as much as they may be.
     pub pages_low: u64,
-    /// The same if it is too cheap; none if no size of memory keeps the bound then.
+    /// The least memory, in pages, if the assumed costs are too low by as much as they may be; none
+    /// if no size of memory keeps the bound then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_high: Option<u64>,
     /// Pages that come back from the disk, with that memory.

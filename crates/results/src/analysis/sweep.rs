@@ -67,7 +67,7 @@ pub struct SweepCount {
     pub pages: u64,
     /// References that missed, first touches included.
     pub misses: u64,
-    /// Their share of all references.
+    /// The share of references that missed.
     pub miss_ratio: f64,
     /// The policy's window, for a variable space.
     #[serde(default, skip_serializing_if = "Option::is_none")]

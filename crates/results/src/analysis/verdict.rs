@@ -18,15 +18,15 @@ pub struct Verdict {
 pub struct Reasons {
     /// The size, in pages.
     pub pages: u64,
-    /// The same in bytes.
+    /// The size, in bytes.
     pub bytes: u64,
     /// The misses of LRU.
     pub misses: u64,
     /// First touches: no memory avoids them.
     pub first_touches: u64,
-    /// Those that the optimum has, too, beyond first touches: memory is too small.
+    /// The misses that the optimum has, too, beyond first touches: memory is too small.
     pub for_size: u64,
-    /// Those that the optimum does not have: another policy could avoid them.
+    /// The misses that the optimum does not have: another policy could avoid them.
     pub for_policy: u64,
     /// The policy with the fewest misses, of those that can run live, if they were simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct Best {
 pub struct Cliff {
     /// The size, in pages.
     pub pages: u64,
-    /// The same in bytes.
+    /// The size, in bytes.
     pub bytes: u64,
     /// True if most of those hits come within the last twentieth of that size: the program walks in
     /// a loop of about that size.

@@ -61,7 +61,7 @@ impl Cell {
         [self.in_memory, self.compressed, self.on_disk, self.empty]
     }
 
-    /// The same as shares of the pages that were looked at. `None` if there are none.
+    /// The counts as shares of the pages that were looked at. `None` if there are none.
     pub fn shares(&self) -> Option<[f64; 4]> {
         let sum: u64 = self.counts().iter().sum();
         (sum > 0).then(|| self.counts().map(|count| count as f64 / sum as f64))

@@ -30,7 +30,7 @@ enum Use {
     WriteToThird,
     /// Sets the size of its first argument to its second.
     Cut,
-    /// The same of a path.
+    /// Sets the size of the file at a path, its first argument, to its second.
     CutPath,
     /// Changes its first argument, if the second is not one of the modes that only keep room.
     Allocate,

@@ -127,7 +127,7 @@ pub(crate) fn protect(start: usize, bytes: usize, rights: c_int) -> Option<c_lon
     })
 }
 
-/// Has what a mapping has grown by show what follows in its file. False if it is no managed
+/// Maps the part of its file that follows, where a mapping has grown. False if it is no managed
 /// file's.
 pub(crate) fn grow(start: usize, bytes_before: usize, bytes: usize) -> bool {
     PROCESS.files.note(start, bytes);
@@ -139,8 +139,8 @@ pub(crate) fn grow(start: usize, bytes_before: usize, bytes: usize) -> bool {
     grown.is_some()
 }
 
-/// Has what the program has written to shared files in a range go to them: something else is about
-/// to be there.
+/// Writes the modified pages of shared files in a range to their files: something else is about to
+/// be mapped there.
 pub(crate) fn leave(start: usize, bytes: usize) {
     if may_be_written(start, bytes) {
         let why = WriteBack::Leave;
@@ -156,7 +156,7 @@ pub(crate) fn give_up(start: usize, bytes: usize) {
     }
 }
 
-/// Has what the program has written to shared files in a range go to them, because it asks for it.
+/// Writes the modified pages of shared files in a range to their files, as the program has asked.
 /// Answers as the kernel does.
 pub(crate) fn synchronize(start: usize, bytes: usize, flags: c_int) -> c_long {
     if !may_be_written(start, bytes) {

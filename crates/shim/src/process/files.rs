@@ -9,7 +9,8 @@ const WRITTEN_MAX: usize = 64;
 pub(crate) struct Files {
     /// True if there are files to manage.
     are_wanted: AtomicBool,
-    /// True if those are, too, that are written back.
+    /// True if files are managed, too, whose mappings are written to and whose pages are written
+    /// back.
     are_written: AtomicBool,
     /// The lowest address of all mappings that were ever managed.
     lowest: AtomicUsize,
@@ -17,12 +18,12 @@ pub(crate) struct Files {
     end: AtomicUsize,
     /// The number of files that have been mapped to be written back.
     count: AtomicU32,
-    /// Their devices, and their numbers there.
+    /// The devices of those files, and the files' inode numbers.
     written: [[AtomicU64; 2]; WRITTEN_MAX],
 }
 
 impl Files {
-    /// There are none, and none are wanted.
+    /// The state of a process without managed files, in which none are wanted.
     pub(crate) const fn new() -> Files {
         Files {
             are_wanted: AtomicBool::new(false),
@@ -34,7 +35,8 @@ impl Files {
         }
     }
 
-    /// Has them managed from now on, and if they `are_written` those that are written back.
+    /// Has mapped files managed from now on; if they `are_written`, also shared mappings that are
+    /// written back.
     pub(crate) fn want(&self, are_written: bool) {
         self.are_written.store(are_written, Ordering::Relaxed);
         self.are_wanted.store(true, Ordering::Relaxed);

@@ -22,7 +22,7 @@ pub(crate) struct Forking {
 }
 
 impl Forking {
-    /// There is none.
+    /// The state while no fork goes on.
     pub(crate) const fn new() -> Forking {
         Forking {
             is_frozen: AtomicBool::new(false),

@@ -30,7 +30,7 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// There is none.
+    /// The state while nothing grows.
     pub(crate) const fn new() -> Growth {
         Growth {
             ranges: [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; RANGES_MAX],

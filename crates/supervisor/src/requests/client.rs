@@ -28,7 +28,7 @@ pub struct Client {
     output: Vec<u8>,
     /// The bytes of the reply that have gone.
     sent: usize,
-    /// It is let go of when the reply has gone.
+    /// True if the connection ends once the reply has been sent.
     is_leaving: bool,
     /// The time at which its turn began: to ask, to end the request, or to take the reply.
     turn: Instant,

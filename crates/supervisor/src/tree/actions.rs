@@ -68,7 +68,8 @@ impl Tree {
         self.members.iter().position(|member| member.task == task)
     }
 
-    /// Has that load control decide which tasks run. Those that another has suspended go on.
+    /// Lets the load control `entry` decide which tasks run. Tasks that another load control has
+    /// suspended go on.
     pub fn control_load_by(&mut self, entry: &Entry) {
         // One that never says anything need not be asked.
         let is_none = entry.description.name == unlimited::DESCRIPTION.name;

@@ -12,7 +12,7 @@ use super::size::pages_of;
 use crate::jobs::JobServer;
 
 impl Tree {
-    /// Has that server offer jobs as memory has room for them.
+    /// Lets the job server `jobs` offer jobs as memory has room for them.
     pub fn offer_jobs(&mut self, jobs: Option<JobServer>) {
         if let Some(jobs) = &jobs {
             self.steward.offer_jobs(jobs.most());
@@ -21,7 +21,7 @@ impl Tree {
         self.serve_jobs();
     }
 
-    /// Takes in tokens that are back, and hands out what may be handed out.
+    /// Takes in the tokens that were put back, and hands out as many as jobs are allowed.
     pub(super) fn serve_jobs(&mut self) {
         if let Some(jobs) = &mut self.jobs {
             self.steward.handle_ended_jobs(jobs.take_back());

@@ -14,7 +14,7 @@ use crate::requests::Requests;
 use crate::time::now_ns;
 use crate::timeline::Timeline;
 
-/// Those at the control socket, in a timeline.
+/// The name, in a timeline, of the cause of what is done by request at the control socket.
 const REQUEST: &str = "a request";
 
 impl Tree {
@@ -51,7 +51,7 @@ impl Tree {
         }
     }
 
-    /// Has it show that a task is suspended for `by`, or goes on.
+    /// Has the timeline show that a task is suspended for `by`, or goes on.
     pub(super) fn mark_suspension(&mut self, pid: u32, is_suspended: bool, by: By) {
         let by = match by {
             By::Request => REQUEST.to_owned(),

@@ -2,14 +2,14 @@
 
 use tidemark_results::suspension::{self, Suspension};
 
-/// The most that are kept: a service may take turns for years.
+/// The most suspensions that are kept: a service may run for years.
 const TURNS_MAX: usize = 10_000;
 
 /// The suspensions by load control so far, in the order in which they began.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     kept: Vec<Suspension>,
-    /// Those that there was no room for.
+    /// The number of suspensions that there was no room for.
     dropped: u64,
 }
 
@@ -23,7 +23,7 @@ impl Turns {
         suspension::note(&mut self.kept, pid.into(), is_suspended, at_ns as f64 / 1e9);
     }
 
-    /// All of them, and a note if some are missing.
+    /// All suspensions that were kept, and a note if some are missing.
     pub(super) fn finish(&mut self) -> (Vec<Suspension>, Option<String>) {
         let dropped = match self.dropped {
             0 => None,

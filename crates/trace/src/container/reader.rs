@@ -26,11 +26,11 @@ pub struct Reader<R: Read> {
 /// The way a trace ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It is not known yet: there are blocks to read.
+    /// The end is not known yet: there are blocks to read.
     Unknown,
     /// With its index: it is whole.
     Complete,
-    /// It was cut off, or is still being written. All before this byte was read.
+    /// The trace was cut off, or is still being written. All before this byte was read.
     Cut {
         /// The offset at which the next part would begin, in bytes.
         at: u64,

@@ -21,7 +21,7 @@ pub enum Golden {
 }
 
 impl Golden {
-    /// All of them.
+    /// All golden traces.
     pub const ALL: [Golden; 6] = [
         Golden::Loop,
         Golden::ScanHot,

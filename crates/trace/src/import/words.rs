@@ -9,7 +9,8 @@ use crate::model::Kinds;
 
 use super::foreign::Plausibility;
 
-/// Appends what `source` holds: words of 32 bits. Says what is doubtful about them, if anything is.
+/// Appends what `source` holds: words of 32 bits. Returns a warning if they do not look like page
+/// numbers.
 ///
 /// # Errors
 /// It ends inside a number, or reading or writing fails.

@@ -125,7 +125,7 @@ impl Ghosts {
         self.push_new(ghost, recent_max);
     }
 
-    /// The same, of a page that is not remembered.
+    /// Remembers a page that is not remembered yet as the newest of at most `recent_max`.
     fn push_new(&mut self, ghost: Ghost, recent_max: u32) {
         assert!(self.len() < self.ghosts_max, "the caller has made room");
         self.close_holes();

@@ -157,8 +157,8 @@ impl<Data: Copy + Default> Chains<Data> {
         self.entries.written_mut()[entry as usize].object = NOBODY;
     }
 
-    /// Has what leads to `entry`, which holds a page, lead to `to`: its bucket, or the entry before
-    /// it in the chain.
+    /// Makes the link to `entry`, which holds a page, lead to `to`. The link is in its bucket, or
+    /// in the entry before it in the chain.
     fn lead(&mut self, entry: u32, to: u32) {
         let bucket = self.bucket(self.page(entry));
         let entries = self.entries.written_mut();

@@ -300,7 +300,7 @@ impl Segments {
         self.members.len() as u32 - 1
     }
 
-    /// The member at the end of a link.
+    /// The member that a link leads to; `None` at the end of a list.
     fn some(&self, link: u32) -> Option<u32> {
         (link != self.ring()).then_some(link)
     }

@@ -78,8 +78,8 @@ impl Vm {
         self.memory.frames_mut().set_dirty(frame, true);
     }
 
-    /// Has the pager of the first page that is owed read it from the swap store, if it gets a
-    /// frame.
+    /// Starts to read the first owed page from the swap store, if there is a frame for it. An owed
+    /// page is one that the swap store has in place of its own pager.
     pub(crate) fn return_one(&mut self, machine: &mut dyn Machine) {
         if self.kernel.owed.is_empty() || self.is_daemon_pausing() {
             return;

@@ -19,7 +19,8 @@ const FULL_SCAN_NS: u64 = 1_000_000_000;
 const LATER_NS: u64 = 20_000_000;
 /// The time after pages were found gone at which all memory is looked at for them.
 const REVIEW_NS: u64 = 100_000_000;
-/// The same for pages in mappings that can't be moved out of.
+/// The time after which all memory is looked at again for pages that were found gone, in mappings
+/// that pages can't be moved out of.
 const REVIEW_DISOWNED_NS: u64 = 2_000_000_000;
 /// The interval at which memory that is not managed is measured.
 const MEASURE_NS: u64 = 100_000_000;
@@ -52,7 +53,7 @@ pub struct Adoption {
     size_pages: u64,
     /// The time at which memory that is not managed is measured next.
     next_measure: Time,
-    /// Since when much is not managed.
+    /// The time since which much memory is not managed.
     unmanaged_since: Option<Time>,
     /// True if that was said.
     has_said_unmanaged: bool,
@@ -97,7 +98,8 @@ impl Adoption {
         self.unsettled.insert(start, end);
     }
 
-    /// The same, but not before the thread that caused it has gone on.
+    /// Notes a range whose present pages are to be adopted, but not before the thread that caused
+    /// it has gone on.
     pub fn add_later(&mut self, start: usize, end: usize, now: Time) {
         match self.later.last_mut() {
             Some((_, from, to)) if *from <= start && end <= *to => {}
@@ -105,7 +107,7 @@ impl Adoption {
         }
     }
 
-    /// Has a request answered when all of a range is accounted for.
+    /// Holds a request back until every page of its range is either managed or left to the kernel.
     pub fn hold(&mut self, taken: Taken, start: usize, end: usize) {
         self.holding.push((taken, start, end));
     }

@@ -44,16 +44,17 @@ pub struct Windows {
 pub enum Kept {
     /// Each page's first.
     Pages,
-    /// Those of a few pages of each region, which stand for the others.
+    /// The touches of a few pages of each region, which represent the others.
     Regions,
 }
 
 /// The work at the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It is over. `Some`: it was so much shorter than those before that this is to be told.
+    /// The work is over. `Some`: the window was so much shorter than those before that its length
+    /// is written to the trace.
     Over(Option<u64>),
-    /// It goes on. `Some`: it becomes longer than was told.
+    /// The work goes on. `Some`: the window becomes longer than the trace says.
     Longer(Option<u64>),
 }
 

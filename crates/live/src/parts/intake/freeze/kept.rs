@@ -45,7 +45,7 @@ impl<const WORDS: usize> Entries<WORDS> {
         self.count += 1;
     }
 
-    /// All of them without their numbers, oldest first.
+    /// All entries without their numbers, oldest first.
     fn iter(&self) -> impl Iterator<Item = &[u64]> {
         let entries = self.words.chunks_exact(WORDS);
         let ours = entries.take_while(|entry| entry[0] == self.number);
@@ -64,7 +64,7 @@ pub struct Held(Entries<8>);
 /// The state of a page of which the tables know what was there before the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It is as they know it.
+    /// The page is as the tables know it.
     Unchanged,
     /// The program has emptied it since.
     Emptied,

@@ -29,7 +29,7 @@ pub struct Loans {
     /// The number of userfaultfds that came during this fork. Of several it is not known which is
     /// the child's: another thread has forked unannounced meanwhile.
     count: u32,
-    /// Those of earlier children that the supervisor does not know yet.
+    /// The userfaultfds of earlier children that the supervisor does not know yet.
     lent: Vec<(ProcessIndex, Uffd)>,
 }
 
