@@ -9,6 +9,7 @@
 //! 7. The steward comes back after an interval at the latest.
 //! 8. In fair weather one that is short for long has its floor.
 //! 9. One whose budget was changed is told so.
+//! 10. An interval ends in time, however often memory is divided within it.
 
 use std::collections::BTreeMap;
 
@@ -42,6 +43,8 @@ pub struct Checks {
     evictions: BTreeMap<TaskId, u64>,
     shortages: BTreeMap<TaskId, u64>,
     fair_since: Option<u64>,
+    /// The time at which the last interval has ended, or the steward began.
+    interval_since: u64,
 }
 
 impl Checks {
@@ -64,6 +67,10 @@ impl Checks {
         self.waits.clear();
         self.evictions.clear();
         self.shortages.clear();
+    }
+
+    pub fn end_interval(&mut self, now: Time) {
+        self.interval_since = now.0;
     }
 
     pub fn lose_supervisor(&mut self) {
@@ -155,7 +162,7 @@ impl Checks {
         }
     }
 
-    /// Checks 5 to 8.
+    /// Checks 5 to 8, and 10.
     pub fn after_step(&mut self, run: &Run) {
         let Some(steward) = &run.steward else {
             return;
@@ -167,6 +174,9 @@ impl Checks {
             "the next look is at {due}, in {}",
             due - now
         );
+        let lasted = now - self.interval_since;
+        let most = INTERVAL_NS + run.step_ns_max;
+        assert!(lasted <= most, "an interval lasts for {lasted} ns");
         self.look_at_newcomers(run);
         let engines = run.yard.engines.borrow();
         let tasks = engines.iter().filter(|it| it.task.is_some()).count() as u64;

@@ -19,17 +19,17 @@
 //! | `Steward::give`: a budget one page too large | 0 |
 //! | `give`: no poke when a budget changes | 0 |
 //! | `set_suspended`: no poke when a task is suspended or resumed | 0 |
-//! | `divide`: frames of no task are not held while they are divided | 3 |
-//! | `divide`: the rest is what was not given, though it is still in use | 0 |
-//! | `collect_holders`: children are looked for before budgets are read | 13 |
-//! | `lower`: what an engine has said meanwhile is not looked at | 350 |
-//! | `raise`: a task that reports too much memory is given more | 43 |
-//! | `raise`: a task that is turned away stays a member | 1 |
-//! | `Member::look`: the grant of a newcomer is forgotten until it is answered | 64 |
-//! | `look`: the grant of a newcomer can be taken from it | 168 |
+//! | `divide`: frames of no task are not held while they are divided | 0 |
+//! | `divide`: the rest is what was not given, though it is still in use | 1 |
+//! | `collect_holders`: children are looked for before budgets are read | 12 |
+//! | `lower`: what an engine has said meanwhile is not looked at | 273 |
+//! | `raise`: a task that reports too much memory is given more | 18 |
+//! | `raise`: a task that is turned away stays a member | 0 |
+//! | `Member::look`: the grant of a newcomer is forgotten until it is answered | 81 |
+//! | `look`: the grant of a newcomer can be taken from it | 654 |
 //! | `Member::waited_ns`: always zero, so that a newcomer waits without end | 6 |
-//! | `end_eviction`: without a limit of time | 1164 |
-//! | `control_by`: the tasks that the last load control has suspended stay so | 0 |
+//! | `end_eviction`: without a limit of time | 418 |
+//! | `control_by`: the tasks that the last load control has suspended stay so | 1 |
 //! | `handle_end`: a suspension by request stays | 0 |
 //! | `plan_division`: each division puts the end of the interval off | 0 |
 //! | `Reading::bounded`: a report of any size is believed | 0 |

@@ -201,6 +201,9 @@ impl Run {
         self.answer();
         let Some(steward) = &self.steward else { return };
         let is_due = self.now >= steward.poll_deadline();
+        if is_due && steward.is_interval_over(self.now) {
+            self.checks.end_interval(self.now);
+        }
         if self.yard.has_news.take() {
             self.tell(|steward, now, yard| steward.handle_change(now, yard));
         }
@@ -521,6 +524,7 @@ impl Run {
         }
         self.steward = Some(next);
         self.checks.forget();
+        self.checks.end_interval(self.now);
         self.count(Deed::HandOver);
     }
 
