@@ -30,7 +30,7 @@ enum {
     TIDEMARK_FILE = 4,
     /* A file is being written to by another region or process. */
     TIDEMARK_FILE_IN_USE = 5,
-    /* A file can't be written; what is modified stays in memory. */
+    /* A file can't be written; modified pages stay in memory. */
     TIDEMARK_FILE_WRITE = 6,
     /* A file was cut, and what was modified beyond is lost. */
     TIDEMARK_FILE_CUT = 7,
@@ -119,13 +119,13 @@ struct tidemark_failure {
 struct tidemark_statistics {
     /* Faults that were served. */
     uint64_t faults;
-    /* Read from the swap file and from other files, those read ahead included. */
+    /* Pages read from the swap file and from other files, those read ahead included. */
     uint64_t page_ins;
-    /* Those of them that are of other files than the swap file. */
+    /* Pages read from other files than the swap file; a part of page_ins. */
     uint64_t file_page_ins;
-    /* Written to the swap file and to other files. */
+    /* Pages written to the swap file and to other files. */
     uint64_t page_outs;
-    /* Those of them that are of other files than the swap file. */
+    /* Pages written to other files than the swap file; a part of page_outs. */
     uint64_t file_page_outs;
     /* Filled with zeros at the first touch, those filled ahead included. */
     uint64_t zero_fills;
@@ -156,15 +156,15 @@ int tidemark_use(struct tidemark_engine *engine);
    Returns the address, or TIDEMARK_MAP_FAILED with errno. */
 void *tidemark_mmap(void *addr, size_t length, int prot, int flags, int fd, int64_t offset);
 
-/* The same of engine, or of the one in use (NULL). */
+/* Maps memory as tidemark_mmap does, of engine, or of the one in use (NULL). */
 void *tidemark_mmap_in(struct tidemark_engine *engine, void *addr, size_t length, int prot,
                        int flags, int fd, int64_t offset);
 
-/* Maps what the store at the address url has, such as redis://HOST/0/NAME,
-   https://HOST/PATH or s3://BUCKET/KEY, in engine, or in the one in use (NULL), and puts
-   its number of bytes in *length. prot and flags are those of a file: with MAP_SHARED what
-   is modified is written to the store, which only one of Redis's protocol takes.
-   Returns the address, or TIDEMARK_MAP_FAILED with errno. */
+/* Maps what the store at the address url has, such as redis://HOST/0/NAME, https://HOST/PATH
+   or s3://BUCKET/KEY, in engine, or in the one in use (NULL), and puts its number of bytes
+   in *length. prot and flags are those of a file: with MAP_SHARED modified pages are
+   written to the store, which must be one of Redis's protocol. Returns the address, or
+   TIDEMARK_MAP_FAILED with errno. */
 void *tidemark_mmap_store(struct tidemark_engine *engine, const char *url, size_t *length, int prot,
                           int flags);
 
@@ -173,9 +173,9 @@ void *tidemark_mmap_store(struct tidemark_engine *engine, const char *url, size_
 int tidemark_create_store(const char *url, uint64_t length);
 
 /* Maps what pager has, in engine, or in the one in use (NULL): its bytes, rounded up to
-   pages. The structure is copied. prot and flags are those of a file: with MAP_SHARED what
-   is modified is written by the pager, with MAP_PRIVATE it goes to the swap file.
-   Returns the address, or TIDEMARK_MAP_FAILED with errno. */
+   pages. The structure is copied. prot and flags are those of a file: with MAP_SHARED
+   modified pages are written by the pager, with MAP_PRIVATE they go to the swap file. Returns
+   the address, or TIDEMARK_MAP_FAILED with errno. */
 void *tidemark_mmap_pager(struct tidemark_engine *engine, const struct tidemark_pager *pager,
                           int prot, int flags);
 
@@ -184,8 +184,8 @@ void *tidemark_mmap_pager(struct tidemark_engine *engine, const struct tidemark_
    Returns TIDEMARK_OK, or TIDEMARK_ARGUMENT if there is none. */
 int tidemark_failed(const void *addr, struct tidemark_failure *failure);
 
-/* Ends a region, as munmap does: the whole of it, by the address and the length that it has.
-   What is modified of a file is written. Returns 0, or -1 with errno. */
+/* Ends a region, as munmap does: the whole of it, by the address and the length that it has. The
+   modified pages of a file are written. Returns 0, or -1 with errno. */
 int tidemark_munmap(void *addr, size_t length);
 
 /* Says how a part of a region will be used, as madvise does: MADV_NORMAL, MADV_SEQUENTIAL
@@ -193,9 +193,9 @@ int tidemark_munmap(void *addr, size_t length);
    memory what they were at first. Returns 0, or -1 with errno. */
 int tidemark_advise(void *addr, size_t length, int advice);
 
-/* Writes what is modified of a part of a shared region to its file, as msync does, and waits
-   until it is on the disk. flags are those of msync; MS_ASYNC waits as well.
-   Returns 0, or -1 with errno. */
+/* Writes the modified pages of a part of a shared region to its file, as msync does, and waits
+   until they are on the disk. flags are those of msync; MS_ASYNC waits as well. Returns 0,
+   or -1 with errno. */
 int tidemark_flush(void *addr, size_t length, int flags);
 
 /* Counts what engine, or the one in use (NULL), has done. Returns TIDEMARK_OK or why not. */
