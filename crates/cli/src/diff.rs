@@ -46,7 +46,7 @@ pub struct Arguments {
     /// for the first)
     #[arg(long, value_name = "N,…")]
     windows: Option<String>,
-    /// Look at these processes of both traces alone, as for `tidemark curve`
+    /// Compare these processes of both traces alone, chosen as for `tidemark curve`
     #[arg(long, value_name = "PROCESS,…", value_delimiter = ',')]
     process: Vec<String>,
     /// Read the intact part of truncated traces
