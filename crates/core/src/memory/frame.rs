@@ -41,6 +41,16 @@ pub enum State {
     Retired,
 }
 
+impl State {
+    const ALL: [State; STATES] = [
+        State::Free,
+        State::Filling,
+        State::Resident,
+        State::Leaving,
+        State::Retired,
+    ];
+}
+
 const STATES: usize = 5;
 /// Frames are opened while fewer than this share of those that are open are free.
 const OPEN_FREE_PART: u32 = 8;
@@ -49,21 +59,94 @@ const NONE: u32 = u32::MAX;
 const NOBODY: ObjectId = ObjectId(NONE);
 
 /// The part of a frame's entry that policies ask about: their questions go all over memory, and
-/// what they look at should be near.
-#[derive(Clone, Copy)]
+/// what they look at should be near. In four bytes, so that a cache line has the entries of sixteen
+/// frames.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Frame {
-    state: State,
-    is_external: bool,
-    /// Known to differ from the store, whatever the machine says.
-    is_dirty: bool,
-    /// Unmapped by the policy, and not mapped since.
-    is_deactivated: bool,
     /// The page may not leave while this is not zero.
     wires: u16,
+    /// The state, a bit for each [`Mark`], the fate, and the cause for which a page is cleaned.
+    packed: u16,
 }
 
-/// The page that a frame holds, its state, and its neighbours in the order of arrival. In 32 bytes:
-/// the parts of a page's name are separate fields, and some fields have two uses.
+/// What is either so or not of a frame and its page: the number of a bit.
+#[derive(Clone, Copy)]
+enum Mark {
+    External = 3,
+    /// Known to differ from the store, whatever the machine says.
+    Dirty,
+    /// Unmapped by the policy, and not mapped since.
+    Deactivated,
+    /// Came ahead of its use, and has not been seen touched.
+    Ahead,
+    /// A soft fault here tells a stream that its reader has come this far.
+    Marker,
+    /// Touched while it was leaving: to be kept once the store has answered.
+    Wanted,
+}
+
+/// The bits of [`Frame::packed`] for each field of more than one bit: its place, and its width.
+const STATE: (u32, u32) = (0, 3);
+const FATE: (u32, u32) = (9, 3);
+const CLEANING: (u32, u32) = (12, 4);
+
+impl Frame {
+    const BLANK: Frame = Frame {
+        wires: 0,
+        packed: State::Retired as u16,
+    };
+
+    fn field(self, (place, width): (u32, u32)) -> u16 {
+        self.packed >> place & ((1 << width) - 1)
+    }
+
+    fn set_field(&mut self, (place, width): (u32, u32), value: u16) {
+        debug_assert!(value < 1 << width);
+        self.packed = self.packed & !(((1 << width) - 1) << place) | value << place;
+    }
+
+    #[inline]
+    fn state(self) -> State {
+        State::ALL[self.field(STATE) as usize]
+    }
+
+    #[inline]
+    fn set_state(&mut self, state: State) {
+        self.set_field(STATE, state as u16);
+    }
+
+    #[inline]
+    fn has(self, mark: Mark) -> bool {
+        self.field((mark as u32, 1)) != 0
+    }
+
+    #[inline]
+    fn set(&mut self, mark: Mark, is_so: bool) {
+        self.set_field((mark as u32, 1), is_so.into());
+    }
+
+    /// What is known of the use of a page that came ahead of it, for counting.
+    fn fate(self) -> Fate {
+        Fate::ALL[self.field(FATE) as usize]
+    }
+
+    fn set_fate(&mut self, fate: Fate) {
+        self.set_field(FATE, fate as u16);
+    }
+
+    /// Leaving to be written, and to stay afterwards: as what the page then comes back.
+    fn cleaning(self) -> Option<Cause> {
+        let number = self.field(CLEANING).checked_sub(1)?;
+        Some(Cause::ALL[number as usize])
+    }
+
+    fn set_cleaning(&mut self, back: Option<Cause>) {
+        self.set_field(CLEANING, back.map_or(0, |cause| cause as u16 + 1));
+    }
+}
+
+/// The page that a frame holds, and its neighbours in the order of arrival. In 24 bytes: the parts
+/// of a page's name are separate fields, and some fields have two uses.
 #[derive(Clone, Copy)]
 struct Held {
     index: u64,
@@ -74,17 +157,10 @@ struct Held {
     older: u32,
     /// The space whose fault last brought or mapped the page.
     owner: SpaceId,
-    /// Came ahead of its use, and has not been seen touched.
-    is_ahead: bool,
-    /// The knowledge of the use of a page that came ahead, for counting alone.
-    fate: Fate,
-    /// A soft fault here tells a stream that its reader has come this far.
-    is_marker: bool,
-    /// Touched while it was leaving: to be kept once the store has answered.
-    is_wanted: bool,
-    /// Leaving to be written, and to stay afterwards: as what it then comes back.
-    cleaning: Option<Cause>,
 }
+
+// These are most of what the core's memory costs: see `bench/results/compressed-memory.md`.
+const _: () = assert!(size_of::<Frame>() == 4 && size_of::<Held>() == 24);
 
 impl Held {
     fn page(&self) -> Option<PageId> {
@@ -132,31 +208,19 @@ impl Frames {
     /// others retired.
     pub fn new(frames_max: u32, frames_limit: u32) -> Frames {
         assert!(frames_limit <= frames_max);
-        let blank = Frame {
-            state: State::Retired,
-            is_external: false,
-            is_dirty: false,
-            is_deactivated: false,
-            wires: 0,
-        };
         let nothing = Held {
             index: 0,
             object: NOBODY,
             newer: NONE,
             older: NONE,
             owner: SpaceId(0),
-            is_ahead: false,
-            fate: Fate::Settled,
-            is_marker: false,
-            is_wanted: false,
-            cleaning: None,
         };
         let mut counts = [0; STATES];
         counts[State::Free as usize] = frames_limit;
         counts[State::Retired as usize] = frames_max - frames_limit;
         let (newest, oldest) = (NONE, NONE);
         Frames {
-            table: Column::new(blank, frames_max as usize),
+            table: Column::new(Frame::BLANK, frames_max as usize),
             held: Column::new(nothing, frames_max as usize),
             may_leave: Bits::new(frames_max as usize),
             is_reference_forced: Bits::new(frames_max as usize),
@@ -177,11 +241,11 @@ impl Frames {
     pub(crate) fn take_run(&mut self, want: u32) -> Option<(FrameId, u32)> {
         let (first, length) = self.find_run(want)?;
         for frame in first..first + length {
-            self.held[frame].is_ahead = false;
-            self.held[frame].fate = Fate::Settled;
-            self.held[frame].is_marker = false;
-            self.table[frame].is_dirty = false;
-            self.held[frame].is_wanted = false;
+            let entry = &mut self.table[frame];
+            for mark in [Mark::Ahead, Mark::Marker, Mark::Dirty, Mark::Wanted] {
+                entry.set(mark, false);
+            }
+            entry.set_fate(Fate::Settled);
             self.held[frame].set_ticket(Ticket(0));
             self.set_state(FrameId(frame as u32), State::Filling);
         }
@@ -192,8 +256,8 @@ impl Frames {
     pub(super) fn fill(&mut self, frame: FrameId, page: PageId, is_external: bool, ticket: Ticket) {
         let entry = &mut self.table[frame.index()];
         let held = &mut self.held[frame.index()];
-        assert!(entry.state == State::Filling && held.page().is_none());
-        entry.is_external = is_external;
+        assert!(entry.state() == State::Filling && held.page().is_none());
+        entry.set(Mark::External, is_external);
         held.set_page(page);
         held.set_ticket(ticket);
     }
@@ -203,11 +267,12 @@ impl Frames {
         assert!(matches!(self.state(frame), State::Filling | State::Leaving));
         assert!(self.held[frame.index()].page().is_some());
         self.set_state(frame, State::Resident);
-        self.held[frame.index()].is_wanted = false;
-        self.table[frame.index()].is_deactivated = false;
+        let entry = &mut self.table[frame.index()];
+        entry.set(Mark::Wanted, false);
+        entry.set(Mark::Deactivated, false);
         self.is_reference_forced.set(frame.index(), false);
         self.end_cleaning(frame);
-        self.external += u32::from(self.table[frame.index()].is_external);
+        self.external += u32::from(self.table[frame.index()].has(Mark::External));
         self.link(frame);
     }
 
@@ -215,7 +280,7 @@ impl Frames {
     pub(crate) fn leave(&mut self, frame: FrameId) {
         assert!(self.may_leave(frame));
         self.unlink(frame);
-        self.external -= u32::from(self.table[frame.index()].is_external);
+        self.external -= u32::from(self.table[frame.index()].has(Mark::External));
         self.set_state(frame, State::Leaving);
     }
 
@@ -230,12 +295,12 @@ impl Frames {
     pub(super) fn free(&mut self, frame: FrameId) -> bool {
         if self.state(frame) == State::Resident {
             self.unlink(frame);
-            self.external -= u32::from(self.table[frame.index()].is_external);
+            self.external -= u32::from(self.table[frame.index()].has(Mark::External));
         }
         self.end_cleaning(frame);
         let is_over = self.usable() > self.limit;
         let entry = &mut self.table[frame.index()];
-        assert!(!matches!(entry.state, State::Free | State::Retired));
+        assert!(!matches!(entry.state(), State::Free | State::Retired));
         entry.wires = 0;
         self.held[frame.index()].object = NOBODY;
         if is_over {
@@ -277,7 +342,7 @@ impl Frames {
             return None;
         }
         let unopened = self.table.len() as u32 - self.opened - self.unopened_free;
-        let was_used = |&frame: &usize| self.table[frame].state == State::Retired;
+        let was_used = |&frame: &usize| self.table[frame].state() == State::Retired;
         if self.count(State::Retired) > unopened
             && let Some(found) = (from..self.opened as usize).find(was_used)
         {
@@ -294,28 +359,36 @@ impl Frames {
     }
 
     pub(crate) fn set_ahead(&mut self, frame: FrameId, is_marker: bool) {
-        self.held[frame.index()].is_ahead = true;
-        self.held[frame.index()].fate = Fate::Untouched;
-        self.held[frame.index()].is_marker = is_marker;
+        let entry = &mut self.table[frame.index()];
+        entry.set(Mark::Ahead, true);
+        entry.set(Mark::Marker, is_marker);
+        entry.set_fate(Fate::Untouched);
     }
 
     /// Reports whether `frame` came ahead of its use and was not seen used, and forgets it.
     pub(crate) fn take_ahead(&mut self, frame: FrameId) -> bool {
-        self.held[frame.index()].is_marker = false;
-        core::mem::take(&mut self.held[frame.index()].is_ahead)
+        let entry = &mut self.table[frame.index()];
+        let is_ahead = entry.has(Mark::Ahead);
+        entry.set(Mark::Ahead, false);
+        entry.set(Mark::Marker, false);
+        is_ahead
     }
 
     /// Notes what has happened to a page that may have come ahead of its use.
     pub(crate) fn change_fate(&mut self, frame: FrameId, change: fn(Fate) -> Fate) {
-        let fate = &mut self.held[frame.index()].fate;
-        if *fate != Fate::Settled {
-            *fate = change(*fate);
+        let entry = &mut self.table[frame.index()];
+        let fate = entry.fate();
+        if fate != Fate::Settled {
+            entry.set_fate(change(fate));
         }
     }
 
     /// The fate of the page in `frame`, to be counted: it is settled now.
     pub(crate) fn take_fate(&mut self, frame: FrameId) -> Fate {
-        core::mem::replace(&mut self.held[frame.index()].fate, Fate::Settled)
+        let entry = &mut self.table[frame.index()];
+        let fate = entry.fate();
+        entry.set_fate(Fate::Settled);
+        fate
     }
 
     /// Settles what is known of every page: another memory counts it.
@@ -326,17 +399,17 @@ impl Frames {
     }
 
     pub(crate) fn set_dirty(&mut self, frame: FrameId, is_dirty: bool) {
-        self.table[frame.index()].is_dirty = is_dirty;
+        self.table[frame.index()].set(Mark::Dirty, is_dirty);
     }
 
     pub(crate) fn set_wanted(&mut self, frame: FrameId) {
         assert!(self.state(frame) == State::Leaving);
-        self.held[frame.index()].is_wanted = true;
+        self.table[frame.index()].set(Mark::Wanted, true);
     }
 
     /// Notes whether the policy has unmapped the page of `frame`, and it has not been mapped since.
     pub(crate) fn set_deactivated(&mut self, frame: FrameId, is_deactivated: bool) {
-        self.table[frame.index()].is_deactivated = is_deactivated;
+        self.table[frame.index()].set(Mark::Deactivated, is_deactivated);
     }
 
     /// Makes the policy's next question about `frame` answer that it was used.
@@ -352,7 +425,7 @@ impl Frames {
     /// Has a leaving page stay when it is written, and come back as `back` says.
     pub(crate) fn set_cleaning(&mut self, frame: FrameId, back: Cause) {
         assert!(self.state(frame) == State::Leaving && !self.is_cleaning(frame));
-        self.held[frame.index()].cleaning = Some(back);
+        self.table[frame.index()].set_cleaning(Some(back));
         self.cleaning += 1;
     }
 
@@ -393,12 +466,15 @@ impl Frames {
             self.open(frame.0 + 1 - self.opened);
         }
         let entry = &mut self.table[frame.index()];
-        (entry.is_deactivated, entry.is_dirty) = (false, false);
+        entry.set(Mark::Deactivated, false);
+        entry.set(Mark::Dirty, false);
         // Where one page follows another nothing else changes.
-        if (entry.state, entry.wires) != (state, is_wired.into()) {
-            self.counts[entry.state as usize] -= 1;
+        let before = entry.state();
+        if (before, entry.wires) != (state, is_wired.into()) {
+            entry.set_state(state);
+            entry.wires = is_wired.into();
+            self.counts[before as usize] -= 1;
             self.counts[state as usize] += 1;
-            (entry.state, entry.wires) = (state, is_wired.into());
             let may_leave = state == State::Resident && !is_wired;
             self.may_leave.set(frame.index(), may_leave);
         }
@@ -444,7 +520,7 @@ impl Frames {
         if frame.0 >= self.opened && frame.0 - self.opened < self.unopened_free {
             return State::Free;
         }
-        self.table[frame.index()].state
+        self.table[frame.index()].state()
     }
 
     /// The page in `frame`, if it has one.
@@ -501,11 +577,11 @@ impl Frames {
     /// Returns true if the page in `frame` is known to differ from the store, whatever the machine
     /// says.
     pub fn is_dirty(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_dirty
+        self.table[frame.index()].has(Mark::Dirty)
     }
 
     pub(crate) fn is_deactivated(&self, frame: FrameId) -> bool {
-        self.table[frame.index()].is_deactivated
+        self.table[frame.index()].has(Mark::Deactivated)
     }
 
     pub(crate) fn is_cleaning(&self, frame: FrameId) -> bool {
@@ -514,19 +590,19 @@ impl Frames {
 
     /// As what a page comes back that is written and stays; `None` for all others.
     pub(crate) fn cleaned_as(&self, frame: FrameId) -> Option<Cause> {
-        self.held[frame.index()].cleaning
+        self.table[frame.index()].cleaning()
     }
 
     pub(crate) fn is_wanted(&self, frame: FrameId) -> bool {
-        self.held[frame.index()].is_wanted
+        self.table[frame.index()].has(Mark::Wanted)
     }
 
     pub(crate) fn is_ahead(&self, frame: FrameId) -> bool {
-        self.held[frame.index()].is_ahead
+        self.table[frame.index()].has(Mark::Ahead)
     }
 
     pub(crate) fn is_marker(&self, frame: FrameId) -> bool {
-        self.held[frame.index()].is_marker
+        self.table[frame.index()].has(Mark::Marker)
     }
 
     /// Panics if the table contradicts itself.
@@ -538,29 +614,30 @@ impl Frames {
         counts[State::Free as usize] += self.unopened_free;
         counts[State::Retired as usize] += unopened - self.unopened_free;
         assert_eq!(self.free.find_block(1, self.opened as usize), None);
+        let mut cleaning = 0;
         for (number, entry) in self.table.iter().take(self.opened as usize).enumerate() {
-            counts[entry.state as usize] += 1;
-            assert_eq!(self.free.contains(number), entry.state == State::Free);
-            let may_leave = entry.state == State::Resident && entry.wires == 0;
+            let state = entry.state();
+            counts[state as usize] += 1;
+            cleaning += u32::from(entry.cleaning().is_some());
+            assert_eq!(self.free.contains(number), state == State::Free);
+            let may_leave = state == State::Resident && entry.wires == 0;
             assert_eq!(self.may_leave.get(number), may_leave);
-            if matches!(entry.state, State::Free | State::Retired) {
+            if matches!(state, State::Free | State::Retired) {
                 assert!(self.held[number].page().is_none() && entry.wires == 0);
             }
-            if entry.state == State::Resident {
+            if state == State::Resident {
                 assert!(self.held[number].page().is_some());
-                external += u32::from(entry.is_external);
+                external += u32::from(entry.has(Mark::External));
                 owned[self.held[number].owner.0 as usize] += 1;
             }
         }
-        assert_eq!(owned, self.owned);
-        let cleaning = self.held.iter().filter(|held| held.cleaning.is_some());
-        assert_eq!(cleaning.count(), self.cleaning as usize);
+        assert_eq!((owned, cleaning), (self.owned.clone(), self.cleaning));
         assert_eq!((counts, external), (self.counts, self.external));
         let mut length = 0;
         let (mut at, mut older) = (self.oldest, NONE);
         while at != NONE {
             assert_eq!(self.held[at as usize].older, older);
-            assert_eq!(self.table[at as usize].state, State::Resident);
+            assert_eq!(self.table[at as usize].state(), State::Resident);
             (older, at) = (at, self.held[at as usize].newer);
             length += 1;
         }
@@ -588,7 +665,7 @@ impl Frames {
         for frame in self.opened..self.opened + count {
             if self.unopened_free > 0 {
                 self.unopened_free -= 1;
-                self.table[frame as usize].state = State::Free;
+                self.table[frame as usize].set_state(State::Free);
                 self.free.insert(frame as usize);
             }
         }
@@ -607,16 +684,18 @@ impl Frames {
     }
 
     fn end_cleaning(&mut self, frame: FrameId) {
-        let was_cleaning = self.held[frame.index()].cleaning.take();
-        self.cleaning -= u32::from(was_cleaning.is_some());
+        let entry = &mut self.table[frame.index()];
+        self.cleaning -= u32::from(entry.cleaning().is_some());
+        entry.set_cleaning(None);
     }
 
     #[inline]
     fn set_state(&mut self, frame: FrameId, state: State) {
         let entry = &mut self.table[frame.index()];
-        if entry.state != state {
-            self.counts[entry.state as usize] -= 1;
-            entry.state = state;
+        let before = entry.state();
+        if before != state {
+            entry.set_state(state);
+            self.counts[before as usize] -= 1;
             self.counts[state as usize] += 1;
         }
         self.note_may_leave(frame);
@@ -625,7 +704,7 @@ impl Frames {
     #[inline]
     fn note_may_leave(&mut self, frame: FrameId) {
         let entry = self.table[frame.index()];
-        let may_leave = entry.state == State::Resident && entry.wires == 0;
+        let may_leave = entry.state() == State::Resident && entry.wires == 0;
         self.may_leave.set(frame.index(), may_leave);
     }
 
@@ -657,5 +736,30 @@ impl Frames {
             newer => self.held[newer as usize].older = older,
         }
         self.held[frame.index()].set_ticket(Ticket(0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_of_an_entry_keeps_its_value_beside_the_others() {
+        let mut entry = Frame::BLANK;
+        entry.wires = u16::MAX;
+        for state in State::ALL {
+            entry.set_state(state);
+            entry.set(Mark::Wanted, true);
+            for fate in Fate::ALL {
+                entry.set_fate(fate);
+                entry.set(Mark::External, false);
+                for back in Cause::ALL.map(Some).into_iter().chain([None]) {
+                    entry.set_cleaning(back);
+                    let found = (entry.state(), entry.fate(), entry.cleaning(), entry.wires);
+                    assert_eq!(found, (state, fate, back, u16::MAX));
+                    assert!(entry.has(Mark::Wanted) && !entry.has(Mark::External));
+                }
+            }
+        }
     }
 }

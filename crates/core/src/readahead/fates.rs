@@ -23,6 +23,15 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
+    /// All, by their numbers.
+    pub(crate) const ALL: [Fate; 5] = [
+        Fate::Settled,
+        Fate::Untouched,
+        Fate::Hidden,
+        Fate::Passed,
+        Fate::Written,
+    ];
+
     /// The fate of a page that is mapped without a fault that waits for it.
     pub(crate) fn mapped(self) -> Fate {
         match self {

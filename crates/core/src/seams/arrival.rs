@@ -23,6 +23,20 @@ pub enum Cause {
     Cleaned,
 }
 
+impl Cause {
+    /// All, by their numbers.
+    pub(crate) const ALL: [Cause; 8] = [
+        Cause::ZeroFill,
+        Cause::ZeroAhead,
+        Cause::Fetched,
+        Cause::Prefetched,
+        Cause::Copied,
+        Cause::Adopted,
+        Cause::Kept,
+        Cause::Cleaned,
+    ];
+}
+
 /// The use that a system call makes of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KernelUse {

@@ -12,7 +12,7 @@
 use crate::collections::column::Column;
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::parts::ghost_list::Ghosts;
+use crate::policies::parts::ghost_list::Names;
 use crate::policies::parts::lists::pull;
 use crate::policies::parts::second_reference::{Fresh, Use};
 use crate::policies::settings::Settings;
@@ -67,7 +67,7 @@ const USES_ENOUGH: u8 = 2;
 struct S3Fifo<U> {
     description: &'static Description,
     queues: Queues,
-    ghosts: Ghosts,
+    ghosts: Names,
     uses: U,
     frames: u64,
     small_permille: u64,
@@ -161,7 +161,7 @@ fn make<U: Uses>(description: &'static Description, uses: U, settings: &Settings
     S3Fifo {
         description,
         queues: Queues::new(2, settings.frames_max),
-        ghosts: Ghosts::new(ghosts_max as u32),
+        ghosts: Names::new(ghosts_max as u32),
         uses,
         frames: settings.frames.into(),
         small_permille,

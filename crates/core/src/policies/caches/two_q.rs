@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use crate::collections::queue::Queues;
 use crate::id::{FrameId, PageId};
-use crate::policies::parts::ghost_list::Ghosts;
+use crate::policies::parts::ghost_list::Names;
 use crate::policies::parts::lists::pull;
 use crate::policies::settings::Settings;
 use crate::seams::policy::{
@@ -61,7 +61,7 @@ const MAIN: u8 = 1;
 struct TwoQ {
     description: &'static Description,
     queues: Queues,
-    ghosts: Ghosts,
+    ghosts: Names,
     frames: u64,
     in_permille: u64,
     out_permille: u64,
@@ -84,7 +84,7 @@ impl TwoQ {
         TwoQ {
             description,
             queues: Queues::new(2, settings.frames_max),
-            ghosts: Ghosts::new(ghosts_max as u32),
+            ghosts: Names::new(ghosts_max as u32),
             frames: settings.frames.into(),
             in_permille: settings.knobs[0],
             out_permille: settings.knobs[1],

@@ -52,9 +52,34 @@ pub(crate) struct Ghost {
 /// The word kept with a page's name: when it was seen, twice, and one more if it was hot. A word
 /// takes eight bytes less than the two apart, and times are far from filling one.
 #[derive(Clone, Copy, Default)]
-struct Known(u64);
+pub(crate) struct Known(u64);
 
-impl Known {
+/// What is kept with a page's name.
+pub(crate) trait Kept: Copy + Default {
+    /// What is kept of these two.
+    fn new(seen: u64, was_hot: bool) -> Self;
+
+    /// The time at which the page was last known to be used; zero where that is not kept.
+    fn seen(self) -> u64;
+
+    /// Returns true if it was thought to be in use when it left, and that is kept.
+    fn was_hot(self) -> bool;
+}
+
+/// Nothing is kept but the name, which takes a third less memory.
+impl Kept for () {
+    fn new(_: u64, _: bool) {}
+
+    fn seen(self) -> u64 {
+        0
+    }
+
+    fn was_hot(self) -> bool {
+        false
+    }
+}
+
+impl Kept for Known {
     fn new(seen: u64, was_hot: bool) -> Known {
         assert!(seen <= u64::MAX >> 1);
         Known(seen << 1 | u64::from(was_hot))
@@ -79,8 +104,8 @@ pub(crate) struct Found {
 }
 
 /// Memories of pages that have left, oldest first.
-pub(crate) struct Ghosts {
-    chains: Chains<Known>,
+pub(crate) struct Ghosts<Data = Known> {
+    chains: Chains<Data>,
     blocks: Blocks,
     /// The position of the first memory. Positions are given out in order, and never again.
     front: u64,
@@ -95,9 +120,12 @@ pub(crate) struct Ghosts {
     ghosts_max: u32,
 }
 
-impl Ghosts {
+/// The names of pages that have left, oldest first, and nothing else.
+pub(crate) type Names = Ghosts<()>;
+
+impl<Data: Kept> Ghosts<Data> {
     /// Makes room for `ghosts_max` memories.
-    pub fn new(ghosts_max: u32) -> Ghosts {
+    pub fn new(ghosts_max: u32) -> Self {
         // Holes stay up to a bound, and while a gap closes them some more appear.
         let span = ghosts_max.checked_add((ghosts_max / 4).max(HOLES_LEAST) + 1);
         let places = span.and_then(|span| span.checked_add(span / 4));
@@ -131,7 +159,7 @@ impl Ghosts {
         self.close_holes();
         self.blocks.open(self.front + u64::from(self.span));
         let place = self.place(self.span);
-        let known = Known::new(ghost.seen, ghost.was_hot);
+        let known = Data::new(ghost.seen, ghost.was_hot);
         self.chains.link(place, ghost.page, known);
         self.span += 1;
         self.recent += 1;
@@ -442,7 +470,7 @@ mod tests {
 
     #[test]
     fn the_page_that_left_first_is_forgotten_first() {
-        let mut ghosts = Ghosts::new(8);
+        let mut ghosts: Ghosts = Ghosts::new(8);
         (0..8).for_each(|index| ghosts.push(ghost(index, index), 3));
         ghosts.check();
         let found = ghosts.take(ghost(3, 0).page).unwrap();
@@ -458,7 +486,7 @@ mod tests {
     #[test]
     fn found_f3_memories_of_any_size_find_a_block_however_many_holes_there_are() {
         for ghosts_max in [1, 2, 3, 40, 63, 64, 65, 100, 150, 300] {
-            let mut ghosts = Ghosts::new(ghosts_max);
+            let mut ghosts: Ghosts = Ghosts::new(ghosts_max);
             let mut random = 1_u64;
             for time in 0..20_000 {
                 random = random
@@ -476,7 +504,7 @@ mod tests {
 
     #[test]
     fn a_page_that_leaves_again_is_remembered_once_and_anew() {
-        let mut ghosts = Ghosts::new(3);
+        let mut ghosts: Ghosts = Ghosts::new(3);
         for it in [ghost(5, 1), ghost(6, 2), ghost(5, 3)] {
             ghosts.push(it, 2);
         }
@@ -488,7 +516,7 @@ mod tests {
 
     #[test]
     fn the_newest_are_counted_by_what_they_were() {
-        let mut ghosts = Ghosts::new(8);
+        let mut ghosts: Ghosts = Ghosts::new(8);
         for index in 0..5 {
             let was_hot = index % 2 == 0;
             ghosts.push(
@@ -530,7 +558,7 @@ mod tests {
     #[test]
     fn all_is_as_in_a_list_that_is_searched() {
         for most in [1, 2, 7, 40, 300] {
-            let mut ghosts = Ghosts::new(most);
+            let mut ghosts: Ghosts = Ghosts::new(most);
             let mut list = List(Vec::new());
             let mut state = u64::from(most);
             for seen in 0..6000 {
@@ -559,7 +587,7 @@ mod tests {
     fn places_last_until_the_gap_has_been_round() {
         let most = 1000;
         for taken in 1..12 {
-            let mut ghosts = Ghosts::new(most);
+            let mut ghosts: Ghosts = Ghosts::new(most);
             (0..1000).for_each(|index| ghosts.push(ghost(index, 0), most));
             for index in 1000..20_000 {
                 // The newest but one goes, so that the holes are where the gap has been.
