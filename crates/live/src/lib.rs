@@ -85,6 +85,7 @@ pub mod requests;
 pub mod scanner;
 pub mod shared;
 pub mod slots;
+mod sparse;
 pub mod stamp;
 pub mod store;
 pub mod sys;

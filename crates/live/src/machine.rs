@@ -26,6 +26,7 @@
 mod closed;
 mod moves;
 mod registration;
+mod slot;
 mod sums;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -38,16 +39,17 @@ use tidemark_core::seams::machine::{Machine, Modification, PageBits, Rights, Set
 
 use crate::hand::Hand;
 use crate::ranges::Ranges;
+use crate::sparse::Sparse;
 use crate::sys::memory::Mapping;
 use crate::sys::pagemap::Pagemap;
 use crate::sys::pool::Pool;
 use crate::sys::uffd::{Faults, Features, Mode, OpenError, Progress, Stop, Uffd};
 use crate::sys::{Errno, PAGE, reserve};
+use slot::{Contents, NOWHERE, Saved, Slot, Standing};
 
 /// The XXH3-128 sum of a page of zeros.
 pub const ZERO_SUM: u128 = xxhash_rust::const_xxh3::xxh3_128(&[0; PAGE]);
 
-const NOWHERE: VirtPage = VirtPage(u64::MAX);
 /// The number of pages dropped in one go.
 const TIP_PAGES: usize = 64;
 /// The longest time a parent's engine may take to close what it was sent for a forked child.
@@ -122,9 +124,9 @@ pub struct LiveMachine {
     pages: Pagemap,
     pool: Pool,
     slots: Column<Slot>,
-    /// For each frame the sum of what the page's pager holds, or of what was last asked about.
-    /// Where pages are compressed hardly any has one, and the table takes no memory.
-    sums: Column<u128>,
+    /// For each frame the sum of what the page's pager holds, or of what was last asked about;
+    /// [`ZERO_SUM`] where none is kept. Where pages are compressed hardly any has one.
+    sums: Sparse,
     entering: Vec<FrameId>,
     leaving: Vec<FrameId>,
     deferred: Vec<FrameId>,
@@ -146,55 +148,6 @@ pub struct LiveMachine {
     /// The number of pages in a row that were not dropped after all tries.
     drops_in_vain: u32,
     tally: Tally,
-}
-
-/// One frame.
-#[derive(Clone, Copy)]
-struct Slot {
-    /// The address at which the page stands or will stand in the program, unless unmapped.
-    at: VirtPage,
-    /// The number of times that an enter was tried in vain because nothing is registered there.
-    tries: u16,
-    standing: Standing,
-    contents: Contents,
-    /// True if `sum` is that of the present contents.
-    is_sum_current: bool,
-    saved: Saved,
-    /// True if a transfer reads or writes the slot: its page must stay there.
-    is_held: bool,
-    /// True if its page was in the program since it was last asked whether it is modified.
-    was_entered: bool,
-}
-
-/// The knowledge that there is, sums aside, of whether the page's pager holds the contents.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Saved {
-    /// None: the sum tells.
-    Unknown,
-    /// The pager surely does not hold the contents.
-    No,
-    /// The pager holds the contents, and always will: the owner of the page never writes to it.
-    Always,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Standing {
-    Unmapped,
-    Entering,
-    Deferred,
-    Mapped,
-    Leaving,
-}
-
-/// The kind of contents in the slot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Contents {
-    /// No page: for an unmapped frame, that reads as zeros.
-    Hole,
-    /// A page of zeros.
-    Zeros,
-    /// A page.
-    Bytes,
 }
 
 impl LiveMachine {
@@ -227,16 +180,6 @@ impl LiveMachine {
             Mapping::anonymous(PAGE).and_then(|page| station(&program, &pool, page))
         };
         let witness = register().map_err(wrong)?;
-        let slot = Slot {
-            at: NOWHERE,
-            tries: 0,
-            standing: Standing::Unmapped,
-            contents: Contents::Hole,
-            is_sum_current: false,
-            saved: Saved::Unknown,
-            is_held: false,
-            was_entered: false,
-        };
         Ok(LiveMachine {
             program,
             witness,
@@ -244,8 +187,8 @@ impl LiveMachine {
             tip,
             pages,
             pool,
-            slots: Column::new(slot, frames as usize),
-            sums: Column::new(ZERO_SUM, frames as usize),
+            slots: Column::new(Slot::BLANK, frames as usize),
+            sums: Sparse::new(ZERO_SUM, frames),
             entering: Vec::with_capacity(64),
             leaving: Vec::with_capacity(64),
             deferred: Vec::with_capacity(64),
@@ -318,8 +261,8 @@ impl LiveMachine {
         }
         for frame in frames {
             let slot = self.writable(*frame);
-            slot.contents = Contents::Bytes;
-            slot.is_sum_current = false;
+            slot.set_contents(Contents::Bytes);
+            slot.set_sum_current(false);
         }
         Ok(())
     }
@@ -330,11 +273,11 @@ impl LiveMachine {
         for frame in frames {
             let slot = self.unmapped(*frame);
             assert!(
-                !slot.is_held,
+                !slot.is_held(),
                 "frame {} is in one transfer at most",
                 frame.0
             );
-            slot.is_held = true;
+            slot.set_held(true);
         }
     }
 
@@ -342,9 +285,9 @@ impl LiveMachine {
     pub(crate) fn release(&mut self, frames: &[FrameId]) {
         for frame in frames {
             let slot = &mut self.slots[frame.index()];
-            assert!(slot.is_held, "frame {} is in a transfer", frame.0);
-            slot.is_held = false;
-            if slot.contents == Contents::Hole {
+            assert!(slot.is_held(), "frame {} is in a transfer", frame.0);
+            slot.set_held(false);
+            if slot.contents() == Contents::Hole {
                 self.drops.push(*frame);
             }
         }
@@ -368,7 +311,7 @@ impl LiveMachine {
             {
                 let frame = FrameId(((address - first) / PAGE) as u32);
                 // The slot of a held frame is emptied when it is released.
-                if self.is_hole(frame) && !self.slots[frame.index()].is_held {
+                if self.is_hole(frame) && !self.slots[frame.index()].is_held() {
                     self.drops.push(frame);
                 }
             }
@@ -384,7 +327,7 @@ impl LiveMachine {
             return;
         }
         for frame in self.deferred.drain(..) {
-            self.slots[frame.index()].standing = Standing::Entering;
+            self.slots[frame.index()].set_standing(Standing::Entering);
             self.entering.push(frame);
         }
         self.settle();
@@ -424,19 +367,19 @@ impl LiveMachine {
     /// Returns true if the enter of `frame` was put off: it counts as mapped, and
     /// [`probe`](Self::probe) would put a page of zeros in its place.
     pub fn is_deferred(&self, frame: FrameId) -> bool {
-        self.slots[frame.index()].standing == Standing::Deferred
+        self.slots[frame.index()].standing() == Standing::Deferred
     }
 
     /// Returns true if `frame` is mapped, or about to be.
     pub fn is_mapped(&self, frame: FrameId) -> bool {
-        self.slots[frame.index()].standing != Standing::Unmapped
+        self.slots[frame.index()].standing() != Standing::Unmapped
     }
 
     /// The address of the contents of `frame` in the pool, unless they stand in the program or are
     /// zeros.
     pub fn pooled(&self, frame: FrameId) -> Option<usize> {
         let slot = self.slots[frame.index()];
-        match slot.contents {
+        match slot.contents() {
             Contents::Bytes => Some(self.pool.address(frame)),
             Contents::Hole | Contents::Zeros => None,
         }
@@ -444,7 +387,8 @@ impl LiveMachine {
 
     /// The address at which `frame` is mapped, or about to be.
     pub fn mapped_at(&self, frame: FrameId) -> Option<VirtPage> {
-        self.is_mapped(frame).then(|| self.slots[frame.index()].at)
+        self.is_mapped(frame)
+            .then(|| self.slots[frame.index()].at())
     }
 
     /// Has `hand` end the sharing of pages that a fork has left.
@@ -477,35 +421,35 @@ impl LiveMachine {
             let count = self
                 .slots
                 .iter()
-                .filter(|slot| slot.standing == standing)
+                .filter(|slot| slot.standing() == standing)
                 .count();
             assert_eq!(count, list.len(), "{standing:?}");
             assert!(
                 list.iter()
-                    .all(|frame| self.slots[frame.index()].standing == standing)
+                    .all(|frame| self.slots[frame.index()].standing() == standing)
             );
         }
         for slot in self.slots.iter() {
-            let is_outside = matches!(slot.standing, Standing::Mapped | Standing::Leaving);
-            assert!(!is_outside || slot.contents == Contents::Hole);
-            assert_eq!(slot.standing == Standing::Unmapped, slot.at == NOWHERE);
+            let is_outside = matches!(slot.standing(), Standing::Mapped | Standing::Leaving);
+            assert!(!is_outside || slot.contents() == Contents::Hole);
+            assert_eq!(slot.standing() == Standing::Unmapped, slot.at() == NOWHERE);
         }
         assert!(self.drops.iter().all(|frame| self.is_hole(*frame)));
     }
 
     fn is_hole(&self, frame: FrameId) -> bool {
-        self.slots[frame.index()].contents == Contents::Hole
+        self.slots[frame.index()].contents() == Contents::Hole
     }
 
     /// The entry of a frame that must not be mapped.
     fn unmapped(&mut self, frame: FrameId) -> &mut Slot {
         let slot = &mut self.slots[frame.index()];
         assert_eq!(
-            slot.standing,
+            slot.standing(),
             Standing::Unmapped,
             "frame {} at {:?}",
             frame.0,
-            slot.at
+            slot.at()
         );
         slot
     }
@@ -513,35 +457,35 @@ impl LiveMachine {
     /// The entry of a frame whose slot may be written to.
     fn writable(&mut self, frame: FrameId) -> &mut Slot {
         let slot = self.unmapped(frame);
-        assert!(!slot.is_held, "frame {} is in a transfer", frame.0);
+        assert!(!slot.is_held(), "frame {} is in a transfer", frame.0);
         slot
     }
 
     /// Notes that a frame has no mapping any more.
     fn set_unmapped(&mut self, frame: FrameId) {
         let slot = &mut self.slots[frame.index()];
-        slot.standing = Standing::Unmapped;
-        slot.at = NOWHERE;
+        slot.set_standing(Standing::Unmapped);
+        slot.set_at(NOWHERE);
     }
 
     /// Takes back an enter that was not carried out. A thread that waits for it must touch it
     /// again.
     fn cancel_enter(&mut self, frame: FrameId) {
         let slot = self.slots[frame.index()];
-        let list = match slot.standing {
+        let list = match slot.standing() {
             Standing::Entering => &mut self.entering,
             Standing::Deferred => &mut self.deferred,
             Standing::Unmapped | Standing::Mapped | Standing::Leaving => return,
         };
         list.retain(|other| *other != frame);
         self.set_unmapped(frame);
-        self.wake(slot.at);
+        self.wake(slot.at());
     }
 
     /// Makes `frame`'s slot a hole; its page goes back to the host at the next settle.
     fn queue_drop(&mut self, frame: FrameId) {
         if !self.is_hole(frame) {
-            self.slots[frame.index()].contents = Contents::Hole;
+            self.slots[frame.index()].set_contents(Contents::Hole);
             self.drops.push(frame);
         }
     }
@@ -550,24 +494,24 @@ impl LiveMachine {
 impl Machine for LiveMachine {
     fn enter(&mut self, _: SpaceId, at: VirtPage, frame: FrameId, rights: Rights) {
         assert_ne!(rights, Rights::None);
-        if self.slots[frame.index()].standing == Standing::Leaving {
+        if self.slots[frame.index()].standing() == Standing::Leaving {
             self.settle();
         }
         let slot = &mut self.slots[frame.index()];
-        match slot.standing {
+        match slot.standing() {
             Standing::Unmapped => {
-                slot.at = at;
-                slot.standing = Standing::Entering;
-                slot.was_entered = true;
-                slot.tries = 0;
+                slot.set_at(at);
+                slot.set_standing(Standing::Entering);
+                slot.set_entered(true);
+                slot.set_tries(0);
                 self.entering.push(frame);
             }
             Standing::Mapped => {
-                assert_eq!(slot.at, at, "frame {} has one mapping at most", frame.0);
+                assert_eq!(slot.at(), at, "frame {} has one mapping at most", frame.0);
                 self.wake(at);
             }
             Standing::Entering | Standing::Deferred | Standing::Leaving => {
-                assert_eq!(slot.at, at, "frame {} has one mapping at most", frame.0);
+                assert_eq!(slot.at(), at, "frame {} has one mapping at most", frame.0);
             }
         }
     }
@@ -577,13 +521,13 @@ impl Machine for LiveMachine {
             return;
         }
         // A queued enter is carried out first: a thread may wait for it.
-        if self.slots[frame.index()].standing == Standing::Entering {
+        if self.slots[frame.index()].standing() == Standing::Entering {
             self.settle();
         }
         self.cancel_enter(frame);
         let slot = &mut self.slots[frame.index()];
-        if slot.standing == Standing::Mapped {
-            slot.standing = Standing::Leaving;
+        if slot.standing() == Standing::Mapped {
+            slot.set_standing(Standing::Leaving);
             self.leaving.push(frame);
         }
     }
@@ -597,9 +541,10 @@ impl Machine for LiveMachine {
     fn discard(&mut self, frame: FrameId) {
         self.cancel_enter(frame);
         let slot = &mut self.slots[frame.index()];
-        slot.is_sum_current = false;
-        slot.was_entered = false;
-        match slot.standing {
+        slot.set_sum_current(false);
+        slot.set_entered(false);
+        self.sums.set(frame.index(), ZERO_SUM);
+        match self.slots[frame.index()].standing() {
             Standing::Leaving => self.leaving.retain(|other| *other != frame),
             Standing::Unmapped | Standing::Mapped => {}
             Standing::Entering | Standing::Deferred => unreachable!("cancelled above"),
@@ -609,13 +554,13 @@ impl Machine for LiveMachine {
 
     fn zero(&mut self, frame: FrameId) {
         self.empty_slots();
-        self.keep_sum(frame, ZERO_SUM);
+        self.sums.set(frame.index(), ZERO_SUM);
         let slot = self.writable(frame);
-        slot.is_sum_current = true;
-        slot.saved = Saved::Unknown;
-        slot.was_entered = false;
-        if slot.contents == Contents::Bytes {
-            slot.contents = Contents::Zeros;
+        slot.set_sum_current(true);
+        slot.set_saved(Saved::Unknown);
+        slot.set_entered(false);
+        if slot.contents() == Contents::Bytes {
+            slot.set_contents(Contents::Zeros);
             self.pool.clear(frame);
         }
     }
@@ -629,10 +574,10 @@ impl Machine for LiveMachine {
         if self.prepare(&[to]).is_ok() {
             self.pool.copy(from, to);
         }
-        self.keep_sum(to, ZERO_SUM);
+        self.sums.set(to.index(), ZERO_SUM);
         let slot = self.unmapped(to);
-        slot.saved = Saved::Unknown;
-        slot.was_entered = false;
+        slot.set_saved(Saved::Unknown);
+        slot.set_entered(false);
         if let Some(at) = stood_at {
             self.enter(SpaceId(0), at, from, Rights::Write);
         }
@@ -641,20 +586,20 @@ impl Machine for LiveMachine {
     fn adopt(&mut self, _: SpaceId, at: VirtPage, frame: FrameId) {
         self.writable(frame);
         self.queue_drop(frame);
-        self.keep_sum(frame, ZERO_SUM);
+        self.sums.set(frame.index(), ZERO_SUM);
         let slot = &mut self.slots[frame.index()];
-        slot.at = at;
-        slot.standing = Standing::Mapped;
-        slot.was_entered = true;
-        slot.is_sum_current = false;
-        slot.saved = Saved::Unknown;
+        slot.set_at(at);
+        slot.set_standing(Standing::Mapped);
+        slot.set_entered(true);
+        slot.set_sum_current(false);
+        slot.set_saved(Saved::Unknown);
     }
 
     fn disown(&mut self, frame: FrameId) -> bool {
         let slot = &mut self.slots[frame.index()];
-        let is_mapped = slot.standing == Standing::Mapped;
+        let is_mapped = slot.standing() == Standing::Mapped;
         if is_mapped {
-            slot.was_entered = false;
+            slot.set_entered(false);
             self.set_unmapped(frame);
         }
         is_mapped
@@ -662,10 +607,10 @@ impl Machine for LiveMachine {
 
     fn relocate(&mut self, _: SpaceId, from: VirtPage, to: VirtPage, frame: FrameId) {
         let slot = &mut self.slots[frame.index()];
-        if slot.standing != Standing::Unmapped {
-            assert_eq!(slot.at, from, "frame {} stands elsewhere", frame.0);
-            slot.at = to;
-            if matches!(slot.standing, Standing::Entering | Standing::Deferred) {
+        if slot.standing() != Standing::Unmapped {
+            assert_eq!(slot.at(), from, "frame {} stands elsewhere", frame.0);
+            slot.set_at(to);
+            if matches!(slot.standing(), Standing::Entering | Standing::Deferred) {
                 // A thread that waits there wants something else by now.
                 self.wake(from);
             }
@@ -673,7 +618,7 @@ impl Machine for LiveMachine {
     }
 
     fn retire(&mut self, frame: FrameId) {
-        self.writable(frame).was_entered = false;
+        self.writable(frame).set_entered(false);
         self.queue_drop(frame);
     }
 
@@ -690,7 +635,7 @@ impl Machine for LiveMachine {
 
 impl PageBits for LiveMachine {
     fn take_referenced(&mut self, frame: FrameId) -> bool {
-        match self.slots[frame.index()].standing {
+        match self.slots[frame.index()].standing() {
             Standing::Unmapped | Standing::Leaving => false,
             // A thread waits for it: it is in use, and can't be unmapped before it is mapped.
             Standing::Deferred => true,
@@ -710,7 +655,7 @@ impl PageBits for LiveMachine {
     }
 
     fn take_modification(&mut self, frame: FrameId) -> Modification {
-        if self.slots[frame.index()].standing == Standing::Leaving {
+        if self.slots[frame.index()].standing() == Standing::Leaving {
             self.settle();
         }
         if self.is_mapped(frame) {
@@ -718,21 +663,22 @@ impl PageBits for LiveMachine {
             return Modification::Possible;
         }
         let slot = &mut self.slots[frame.index()];
-        let was_entered = std::mem::take(&mut slot.was_entered);
-        match slot.saved {
+        let was_entered = slot.was_entered();
+        slot.set_entered(false);
+        match slot.saved() {
             Saved::Unknown => {}
             Saved::No => return Modification::Possible,
             Saved::Always => return Modification::None,
         }
-        if self.skips_sums && self.sums[frame.index()] == ZERO_SUM && !self.is_zero(frame) {
+        if self.skips_sums && self.sums.get(frame.index()) == ZERO_SUM && !self.is_zero(frame) {
             // A page that no pager holds takes no sum to find out about.
             self.forget_sum(frame);
             return Modification::Written;
         }
         let sum = self.sum(frame);
-        let is_different = sum != self.sums[frame.index()];
-        self.keep_sum(frame, sum);
-        self.slots[frame.index()].is_sum_current = true;
+        let is_different = sum != self.sums.get(frame.index());
+        self.sums.set(frame.index(), sum);
+        self.slots[frame.index()].set_sum_current(true);
         match is_different {
             true => Modification::Written,
             false if self.is_suspicious && was_entered => Modification::Possible,
@@ -742,7 +688,7 @@ impl PageBits for LiveMachine {
 
     fn may_be_modified(&self, frame: FrameId) -> bool {
         let slot = &self.slots[frame.index()];
-        !self.is_suspicious || slot.was_entered && slot.saved != Saved::Always
+        !self.is_suspicious || slot.was_entered() && slot.saved() != Saved::Always
     }
 }
 

@@ -43,7 +43,7 @@ use self::faults::{FaultPlan, Injected};
 use self::files::Files;
 use self::pagers::{Calls, Contents};
 use crate::machine::{LiveMachine, ZERO_SUM};
-use crate::sys::memory::Table;
+use crate::sparse::Sparse;
 use crate::sys::pool::TRANSFER_MAX;
 use crate::sys::ring::{Completion, Wait, Watch};
 use crate::sys::{Errno, PAGE, socket};
@@ -119,7 +119,7 @@ pub struct Tally {
 pub struct SwapStore {
     carrier: Carrier,
     file: Contents,
-    sums: Table<u128>,
+    sums: Sparse,
     transfers: Vec<Transfer>,
     unused: Vec<u32>,
     /// Parts that wait for room. Fetches go first: a program may be waiting.
@@ -198,7 +198,7 @@ impl SwapStore {
         Ok(SwapStore {
             carrier: Carrier::at_first(means)?,
             file: file.into(),
-            sums: Table::new(slots as usize)?,
+            sums: Sparse::new(0, slots),
             transfers: Vec::new(),
             unused: Vec::new(),
             fetches: VecDeque::with_capacity(64),
@@ -476,7 +476,7 @@ impl SwapStore {
         frames: &[FrameId],
         machine: &mut LiveMachine,
     ) {
-        let is_zero = |store: &SwapStore, slot| store.sums[slot] == ZERO_SUM;
+        let is_zero = |store: &SwapStore, slot| store.sums.get(slot) == ZERO_SUM;
         let runs = self.runs_of(first, frames.len(), |it, slot| !is_zero(it, slot));
         for (start, pages) in runs.collect::<Vec<_>>() {
             let wanted = &frames[start..start + pages];
@@ -498,7 +498,7 @@ impl SwapStore {
             }
         }
         for (slot, frame) in (first.0 as usize..).zip(frames) {
-            if self.sums[slot] == ZERO_SUM {
+            if self.sums.get(slot) == ZERO_SUM {
                 machine.zero(*frame);
                 self.tally.zeros_fetched += 1;
             }
@@ -522,11 +522,12 @@ impl SwapStore {
                 }
             }
             let sum = machine.sum(*frame);
-            self.sums[slot] = sum;
+            self.sums.set(slot, sum);
             machine.set_sum(*frame, sum);
             self.tally.zeros_stored += u64::from(sum == ZERO_SUM);
         }
-        let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
+        let is_plain =
+            |it: &SwapStore, slot| it.sums.get(slot) != ZERO_SUM && !it.is_compressed(slot);
         let runs = self.runs_of(first, frames.len(), is_plain);
         for (start, pages) in runs.collect::<Vec<_>>() {
             self.queue(transfer, start, pages);
@@ -688,7 +689,7 @@ impl SwapStore {
                 continue;
             }
             let slot = transfer.slot(page).0;
-            let stored = self.sums[slot as usize];
+            let stored = self.sums.get(slot as usize);
             if machine.sum(*frame) != stored {
                 wrong = wrong.or(Some((SlotId(slot), Cause::Differs)));
             } else {

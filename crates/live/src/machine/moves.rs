@@ -15,7 +15,8 @@ use std::time::Duration;
 use tidemark_core::id::{FrameId, VirtPage};
 use tidemark_core::seams::machine::Setback;
 
-use super::{Contents, LiveMachine, NOWHERE, Standing, TIP_PAGES, address, consecutive};
+use super::slot::{Contents, NOWHERE, Standing};
+use super::{LiveMachine, TIP_PAGES, address, consecutive};
 use crate::sys::pool::ZEROS_MAX;
 use crate::sys::uffd::{Progress, Stop};
 use crate::sys::{PAGE, reserve};
@@ -37,7 +38,7 @@ const TRIES_TO_DROP: u32 = 4000;
 const PAUSE_TO_DROP: Duration = Duration::from_micros(50);
 /// The number of times that an enter is tried again over time where nothing is registered. A
 /// message about the range, which is on its way, ends it sooner.
-const TRIES_ABSENT_MAX: u16 = 200;
+const TRIES_ABSENT_MAX: u64 = 200;
 
 impl LiveMachine {
     /// Gives the pages of dropped slots back to the host.
@@ -129,7 +130,7 @@ impl LiveMachine {
         let mut queue = std::mem::take(&mut self.leaving);
         if !self.kept.is_empty() {
             queue.retain(|frame| {
-                let is_kept = self.kept.contains(address(self.slots[frame.index()].at));
+                let is_kept = self.kept.contains(address(self.slots[frame.index()].at()));
                 if is_kept {
                     self.keep_mapped(*frame, Setback::Busy);
                 }
@@ -185,7 +186,7 @@ impl LiveMachine {
         // How many have been made this process's own, or could not be.
         let mut own = 0;
         while let Some(frame) = run.get(done) {
-            let from = address(self.slots[frame.index()].at);
+            let from = address(self.slots[frame.index()].at());
             let pages = pages_max.min(run.len() - done);
             let to = self.pool.run_address(*frame, pages);
             self.tally.move_calls += 1;
@@ -289,9 +290,9 @@ impl LiveMachine {
     fn note_left(&mut self, run: &[FrameId]) -> usize {
         for frame in run {
             let slot = &mut self.slots[frame.index()];
-            slot.standing = Standing::Unmapped;
-            slot.at = NOWHERE;
-            slot.contents = Contents::Bytes;
+            slot.set_standing(Standing::Unmapped);
+            slot.set_at(NOWHERE);
+            slot.set_contents(Contents::Bytes);
         }
         self.tally.moved_out += run.len() as u64;
         run.len()
@@ -318,7 +319,7 @@ impl LiveMachine {
     }
 
     fn keep_mapped(&mut self, frame: FrameId, setback: Setback) {
-        self.slots[frame.index()].standing = Standing::Mapped;
+        self.slots[frame.index()].set_standing(Standing::Mapped);
         self.tally.busy += 1;
         self.setbacks.push_back((frame, setback));
     }
@@ -330,7 +331,7 @@ impl LiveMachine {
         let mut pages_max = run.len();
         while let Some(frame) = run.get(done) {
             let from = self.pool.address(*frame);
-            let to = address(self.slots[frame.index()].at);
+            let to = address(self.slots[frame.index()].at());
             let pages = pages_max.min(run.len() - done);
             self.tally.move_calls += 1;
             match self.program.move_pages(to, from, pages * PAGE) {
@@ -344,7 +345,7 @@ impl LiveMachine {
                 }
                 Progress::Nothing(Stop::Present) if self.has_left(from) => {
                     self.protect_arrived(to, PAGE);
-                    let at = self.slots[frame.index()].at;
+                    let at = self.slots[frame.index()].at();
                     done += self.note_moved_in(&run[done..=done]);
                     // In step, who waits is woken when the step is over.
                     if !self.is_suspicious {
@@ -390,7 +391,7 @@ impl LiveMachine {
         let mut done = 0;
         let mut pages_max = ZEROS_MAX;
         while let Some(frame) = run.get(done) {
-            let to = address(self.slots[frame.index()].at);
+            let to = address(self.slots[frame.index()].at());
             let pages = pages_max.min(run.len() - done);
             self.tally.move_calls += 1;
             let filled = match self.program.copy(to, self.pool.zeros(), pages * PAGE) {
@@ -416,7 +417,7 @@ impl LiveMachine {
     /// Copies one page in, where a move is not allowed: the program's mapping is not writable or
     /// locked, or the frame is held.
     fn copy_in(&mut self, frame: FrameId) {
-        let to = address(self.slots[frame.index()].at);
+        let to = address(self.slots[frame.index()].at());
         match self.program.copy(to, self.pool.address(frame), PAGE) {
             Progress::All | Progress::Part(_) => {
                 self.protect_arrived(to, PAGE);
@@ -434,20 +435,22 @@ impl LiveMachine {
     fn note_entered(&mut self, run: &[FrameId]) {
         for frame in run {
             let slot = &mut self.slots[frame.index()];
-            slot.standing = Standing::Mapped;
-            slot.contents = Contents::Hole;
-            slot.is_sum_current = false;
+            slot.set_standing(Standing::Mapped);
+            slot.set_contents(Contents::Hole);
+            slot.set_sum_current(false);
         }
     }
 
     fn note_not_entered(&mut self, frame: FrameId, stop: Stop) {
         let slot = &mut self.slots[frame.index()];
         match stop {
-            Stop::Absent | Stop::Unsuitable | Stop::Other(_) if slot.tries >= TRIES_ABSENT_MAX => {
+            Stop::Absent | Stop::Unsuitable | Stop::Other(_)
+                if slot.tries() >= TRIES_ABSENT_MAX =>
+            {
                 self.give_up_enter(frame);
             }
             Stop::Absent | Stop::Unsuitable | Stop::Other(_) => {
-                slot.tries += 1;
+                slot.set_tries(slot.tries() + 1);
                 self.defer(frame);
             }
             // The page that stands there was written by the program: it is the true one.
@@ -457,13 +460,13 @@ impl LiveMachine {
     }
 
     fn defer(&mut self, frame: FrameId) {
-        self.slots[frame.index()].standing = Standing::Deferred;
+        self.slots[frame.index()].set_standing(Standing::Deferred);
         self.tally.deferred += 1;
         self.deferred.push(frame);
     }
 
     fn give_up_enter(&mut self, frame: FrameId) {
-        let at = self.slots[frame.index()].at;
+        let at = self.slots[frame.index()].at();
         self.set_unmapped(frame);
         self.wake(at);
         self.tally.gone += 1;
@@ -473,7 +476,7 @@ impl LiveMachine {
     /// Pages come to the kernel in the order of their addresses, which shows the runs.
     fn sort_by_address(&self, queue: &mut [FrameId]) {
         if queue.len() > 1 {
-            queue.sort_unstable_by_key(|frame| self.slots[frame.index()].at);
+            queue.sort_unstable_by_key(|frame| self.slots[frame.index()].at());
         }
     }
 
@@ -485,11 +488,11 @@ impl LiveMachine {
         let follows = |(count, frame): &(u32, &FrameId)| {
             let slot = self.slots[frame.index()];
             frame.0 == first.0 + count
-                && slot.at == start.at.plus(u64::from(*count))
-                && (slot.contents == Contents::Hole) == (start.contents == Contents::Hole)
-                && !slot.is_held
+                && slot.at() == start.at().plus(u64::from(*count))
+                && (slot.contents() == Contents::Hole) == (start.contents() == Contents::Hole)
+                && !slot.is_held()
         };
-        if start.is_held {
+        if start.is_held() {
             1
         } else {
             (0..).zip(queue).take_while(follows).count()
@@ -497,14 +500,14 @@ impl LiveMachine {
     }
 
     fn is_held(&self, frame: FrameId) -> bool {
-        self.slots[frame.index()].is_held
+        self.slots[frame.index()].is_held()
     }
 
     /// The number of frames, from the first on, that are holes at addresses that follow each other.
     fn run_of_holes(&self, queue: &[FrameId]) -> usize {
-        let start: VirtPage = self.slots[queue[0].index()].at;
+        let start: VirtPage = self.slots[queue[0].index()].at();
         let follows = |(count, frame): &(u64, &FrameId)| {
-            self.is_hole(**frame) && self.slots[frame.index()].at == start.plus(*count)
+            self.is_hole(**frame) && self.slots[frame.index()].at() == start.plus(*count)
         };
         (0..).zip(queue).take_while(follows).count()
     }

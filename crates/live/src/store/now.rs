@@ -26,7 +26,8 @@ impl SwapStore {
         into: &mut Mapping,
     ) -> Result<(), Cause> {
         let bytes = into.first_pages(count);
-        let is_plain = |it: &SwapStore, slot| it.sums[slot] != ZERO_SUM && !it.is_compressed(slot);
+        let is_plain =
+            |it: &SwapStore, slot| it.sums.get(slot) != ZERO_SUM && !it.is_compressed(slot);
         for (start, pages) in self.runs_of(first, count, is_plain) {
             let slot = SlotId(first.0 + start as u32);
             let bytes = &mut bytes[start * PAGE..(start + pages) * PAGE];
@@ -37,9 +38,9 @@ impl SwapStore {
                 pages.for_each(|(slot, page)| cipher.decrypt(slot, page));
             }
         }
-        let sums = &self.sums[first.0 as usize..first.0 as usize + count];
-        for ((page, sum), slot) in bytes.chunks_mut(PAGE).zip(sums).zip(first.0..) {
-            if *sum == ZERO_SUM {
+        for (page, slot) in bytes.chunks_mut(PAGE).zip(first.0..) {
+            let sum = self.sums.get(slot as usize);
+            if sum == ZERO_SUM {
                 page.fill(0);
                 continue;
             }
@@ -54,8 +55,8 @@ impl SwapStore {
                     }
                     Ok::<(), Cause>(())
                 };
-                compressed.copy_out(found, *sum, page, read)?;
-            } else if xxhash_rust::xxh3::xxh3_128(page) != *sum {
+                compressed.copy_out(found, sum, page, read)?;
+            } else if xxhash_rust::xxh3::xxh3_128(page) != sum {
                 return Err(Cause::Differs);
             }
         }

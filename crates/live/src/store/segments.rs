@@ -138,29 +138,21 @@ impl SwapStore {
         };
         let put = compressed.put_unless_zero(SlotId(slot as u32), frame, machine);
         if put == Put::Raw {
-            self.sums[slot] = machine.sum(frame);
+            self.sums.set(slot, machine.sum(frame));
             machine.forget_sum(frame);
         }
         if put == Put::Kept {
-            self.clear_sum(slot);
+            self.sums.set(slot, 0);
             // Should the page stay, it is stored again: it has no sum to compare.
             machine.forget_sum(frame);
         }
         put
     }
 
-    /// Forgets the sum of a page that is compressed. The table has no memory where it holds nothing
-    /// but zeros, and gets none for this.
-    pub(super) fn clear_sum(&mut self, slot: usize) {
-        if self.sums[slot] != 0 {
-            self.sums[slot] = 0;
-        }
-    }
-
     /// Has the machine know the sum of a page that was read as it is, unless that is to be
     /// compressed the next time it leaves.
     pub(super) fn keep_sum(&self, slot: SlotId, frame: FrameId, machine: &mut LiveMachine) {
-        let sum = self.sums[slot.0 as usize];
+        let sum = self.sums.get(slot.0 as usize);
         let compressed = self.compressed.as_ref().filter(|_| sum != ZERO_SUM);
         match compressed.is_some_and(|it| it.wants(slot)) {
             true => machine.forget_sum(frame),
@@ -177,7 +169,7 @@ impl SwapStore {
 
     /// Returns true if the page of `slot` is of zeros, which lie nowhere.
     pub fn is_zero(&self, slot: SlotId) -> bool {
-        self.sums[slot.0 as usize] == ZERO_SUM
+        self.sums.get(slot.0 as usize) == ZERO_SUM
     }
 
     /// Returns true if the page of `slot` lies compressed in memory.
@@ -207,7 +199,7 @@ impl SwapStore {
                 if injected == Injected::Flip {
                     compressed.flip(found);
                 }
-                let sum = self.sums[slot.0 as usize];
+                let sum = self.sums.get(slot.0 as usize);
                 let into = machine.pool_mut().bytes_of_mut(entry.frames[page as usize]);
                 let mut failure = compressed
                     .take(slot, found, sum, into)
@@ -306,7 +298,7 @@ impl SwapStore {
         let frame = self.transfers[waiter.transfer as usize].frames[waiter.page as usize];
         let compressed = self.compressed.as_mut().expect("it has segments");
         let found = compressed.find(waiter.slot).ok_or(Damaged)?;
-        let sum = self.sums[waiter.slot.0 as usize];
+        let sum = self.sums.get(waiter.slot.0 as usize);
         let into = machine.pool_mut().bytes_of_mut(frame);
         Ok(compressed.take(waiter.slot, found, sum, into)?)
     }

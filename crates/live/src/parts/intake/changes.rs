@@ -18,7 +18,8 @@
 use crate::parts::addresses::Carried;
 
 /// Beyond all addresses that a program can have.
-const ASIDE_START: usize = 1 << 62;
+/// (With five levels of page tables these have 56 bits; a frame's entry has room for 58.)
+const ASIDE_START: usize = 1 << 57;
 
 /// The changes.
 #[derive(Default)]
