@@ -339,6 +339,7 @@ impl<Entries: DerefMut<Target = [u64]>> SegmentLog<Entries> {
 
     /// Ends the filling of a segment.
     fn seal(&mut self, id: SegmentId) {
+        self.segments[id.0 as usize].order.shrink_to_fit();
         self.list(id, State::Full);
         self.free_if_dead(id);
     }

@@ -12,6 +12,7 @@
 //! 3. A segment of which single pages are being read stays on disk alone: in memory its pages could
 //!    be moved to another one, and its space be given back beneath those reads.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::{DerefMut, Range};
@@ -34,7 +35,7 @@ const ROOMS_BEYOND: u32 = 64;
 /// The blocks that a compressed page can lie in.
 pub const BLOCKS_MAX: usize = 2;
 /// The number of pages that can be read by themselves at one time.
-pub const SINGLES_MAX: usize = 64;
+pub const SINGLES_MAX: usize = 32;
 /// The least that a read of a whole segment must have brought, in pages that were used, for further
 /// segments to be read whole.
 const WORTH_PAGES: u32 = 3;
@@ -110,17 +111,17 @@ pub enum Way {
 }
 
 /// A segment on disk.
-#[derive(Clone, Copy)]
 struct OnDisk {
-    /// The slots whose space it has.
-    homes: [SlotId; BLOCKS],
+    /// The slots whose space it has, if it is on disk. Most segments ever written are not there any
+    /// more, and have no memory for this.
+    homes: Option<Box<[SlotId; BLOCKS]>>,
     /// True if it was read whole: its pages are counted as they are fetched.
     is_loaded: bool,
 }
 
 /// The note of a segment that is not on disk.
 const NOT_ON_DISK: OnDisk = OnDisk {
-    homes: [SlotId(0); BLOCKS],
+    homes: None,
     is_loaded: false,
 };
 
@@ -498,9 +499,9 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
         let (segment, room, bytes) = begun.expect("a segment is full");
         let index = segment.0 as usize;
         if self.on_disk.len() <= index {
-            self.on_disk.resize(index + 1, NOT_ON_DISK);
+            self.on_disk.resize_with(index + 1, || NOT_ON_DISK);
         }
-        self.on_disk[index].homes = homes;
+        self.on_disk[index].homes = Some(Box::new(homes));
         self.writes += 1;
         Some((segment, room, bytes))
     }
@@ -541,7 +542,8 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
                 Freed::Disk(segment) => {
                     let known = &mut self.on_disk[segment.0 as usize];
                     let gone = core::mem::replace(known, NOT_ON_DISK);
-                    gone.homes.into_iter().for_each(|slot| slots.release(slot));
+                    let homes = gone.homes.into_iter().flat_map(|homes| *homes);
+                    homes.for_each(|slot| slots.release(slot));
                 }
             }
         }
@@ -561,7 +563,8 @@ impl<Entries: DerefMut<Target = [u64]>, Waiter> Tier<Entries, Waiter> {
 
     /// The slot whose space block `block` of a segment has.
     pub fn home(&self, segment: SegmentId, block: usize) -> SlotId {
-        self.on_disk[segment.0 as usize].homes[block]
+        let homes = self.on_disk[segment.0 as usize].homes.as_ref();
+        homes.expect("a segment on disk has space")[block]
     }
 
     /// The memory that compressed pages have, in pages.

@@ -69,7 +69,7 @@ struct Frame {
     packed: u16,
 }
 
-/// What is either so or not of a frame and its page: the number of a bit.
+/// A property of a frame and its page that holds or does not: the number of its bit.
 #[derive(Clone, Copy)]
 enum Mark {
     External = 3,
@@ -125,7 +125,7 @@ impl Frame {
         self.set_field((mark as u32, 1), is_so.into());
     }
 
-    /// What is known of the use of a page that came ahead of it, for counting.
+    /// The knowledge of the use of a page that came ahead of it, for counting.
     fn fate(self) -> Fate {
         Fate::ALL[self.field(FATE) as usize]
     }

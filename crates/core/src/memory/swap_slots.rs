@@ -47,7 +47,7 @@ pub trait Slots: Send {
 }
 
 /// Slots for compressed pages are looked for among this many times those in use, so that there are
-/// runs of free ones.
+/// runs of free ones: a segment goes to disk by a write for each run that its space has.
 const SPREAD: u64 = 2;
 /// The number of slots that are looked through in addition.
 const SPREAD_LEAST: u64 = 2 << 10;

@@ -33,7 +33,7 @@ pub(super) enum Saved {
     Always,
 }
 
-/// Where the page of a frame is, between its slot and the program.
+/// The position of a frame's page, between its slot and the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Standing {
     Unmapped,

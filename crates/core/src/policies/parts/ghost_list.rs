@@ -54,9 +54,9 @@ pub(crate) struct Ghost {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Known(u64);
 
-/// What is kept with a page's name.
+/// The knowledge kept with a page's name.
 pub(crate) trait Kept: Copy + Default {
-    /// What is kept of these two.
+    /// The part of these two that is kept.
     fn new(seen: u64, was_hot: bool) -> Self;
 
     /// The time at which the page was last known to be used; zero where that is not kept.
