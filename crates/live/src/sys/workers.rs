@@ -60,7 +60,7 @@ impl Workers {
     /// that leaves, or is out, and comes back by these threads alone.
     ///
     /// # Errors
-    /// There are no threads to be had, or they do not begin.
+    /// The kernel gives no threads, or they do not begin.
     pub fn new(count: u32) -> Result<Workers, Errno> {
         let jobs = VecDeque::with_capacity(64);
         let queue = Queue {
