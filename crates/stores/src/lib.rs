@@ -199,8 +199,23 @@ impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Address { url, why } => write!(out, "`{url}` is no store: {why}"),
-            Error::Store { url, error } => write!(out, "`{url}`: {error}"),
+            Error::Store { url, error } => {
+                let why = error.to_string();
+                write!(out, "`{url}`: {why}{}", remedy(url, &why))
+            }
         }
+    }
+}
+
+/// The remedy where TLS fails, to stand behind the reason; empty for other reasons.
+fn remedy(url: &str, why: &str) -> &'static str {
+    let has_tls = url.starts_with("rediss:") || url.starts_with("https:");
+    if has_tls && why.contains("certificate") {
+        "; if you are its authority, set `SSL_CERT_FILE` to the authority's certificate"
+    } else if url.starts_with("rediss:") && why.contains("Resource temporarily unavailable") {
+        "; if the port is one without TLS, use `redis://`"
+    } else {
+        ""
     }
 }
 

@@ -99,6 +99,13 @@ fn help_with_page_ins(record: &RunRecord) -> String {
         true => ("a nearer or faster server", "compressed+redis://…"),
         false => ("a faster disk for `--swap`", "compressed+file"),
     };
+    // What comes from mapped files is compressed by no store.
+    if total.file_ins > total.page_ins / 2 {
+        let (from_files, all) = (count(total.file_ins), count(total.page_ins));
+        return format!(
+            "{more}; a faster disk for the files: {from_files} of {all} pages came from them"
+        );
+    }
     let from_memory = format!(
         "{} of {} pages came from compressed memory",
         count(total.decompressed_pages.min(total.page_ins)),
@@ -223,6 +230,8 @@ mod tests {
         assert!(help(&remote).contains("--store compressed+redis://"));
         remote.total.incompressible_pages = 50_000;
         assert!(help(&remote).contains("faster server"));
+        remote.total.file_ins = 50_000;
+        assert!(help(&remote).contains("a faster disk for the files"));
         assert!(help(&record(0, 0, 50_000)).contains("first time"));
     }
 

@@ -195,15 +195,18 @@ fn values_of_redis_go_by_tls_to_a_server_that_an_authority_vouches_for() {
     assert_eq!(server.ask::<u64>(&["STRLEN", "tls:2"]), 65_536);
     let text = run(&url, None);
     assert!(
-        text.contains("not made") && text.contains("certificate"),
+        text.contains("not made") && text.contains("set `SSL_CERT_FILE`"),
         "{text}"
     );
     // A server that speaks TLS is not spoken to without, nor the other way round.
-    for wrong in [
-        format!("redis://127.0.0.1:{port}/0/tls"),
-        format!("rediss://127.0.0.1:{}/0/tls", server.port),
+    for (wrong, remedy) in [
+        (format!("redis://127.0.0.1:{port}/0/tls"), ""),
+        (
+            format!("rediss://127.0.0.1:{}/0/tls", server.port),
+            "use `redis://`",
+        ),
     ] {
         let text = run(&wrong, Some(made.0.join("authority.pem")));
-        assert!(text.contains("not made"), "{text}");
+        assert!(text.contains("not made") && text.contains(remedy), "{text}");
     }
 }
