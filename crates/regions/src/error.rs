@@ -149,7 +149,8 @@ impl Error {
         match self {
             Error::File { path, error } => write!(
                 out,
-                "`{}` can't be opened: {error}; name a file that you may open, in a folder that is there",
+                "`{}` can't be opened: {error}; name a file that you may open, in a folder that is \
+                 there",
                 path.display()
             ),
             Error::FileKind { path } => {

@@ -35,6 +35,22 @@ pub fn write_lines(path: &Path, bytes: u64) {
     });
 }
 
+/// Writes lines of 56 bytes, words and numbers, of which a sort needs as much memory again for its
+/// table.
+pub fn write_short_lines(path: &Path, bytes: u64) {
+    const WORDS: [&str; 4] = ["alpha", "tides", "marks", "frame"];
+    let mut numbers = Numbers::new(1989);
+    write_until(path, bytes, |out| {
+        for _ in 0..5 {
+            let number = numbers.next();
+            let word = WORDS[(number >> 62) as usize];
+            write!(out, "{word}{:05} ", (number >> 20) % 100_000)?;
+        }
+        writeln!(out)?;
+        Ok(56)
+    });
+}
+
 /// Writes the nightly copies of a tree of texts, one behind the other, as an archive of backups
 /// holds them: a copy is 12 MiB, and every night one line in 250 is another.
 pub fn write_backups(path: &Path, bytes: u64) {
