@@ -18,6 +18,7 @@ use tidemark_live::sys::calls;
 use crate::calls::{find_original, keeping_errno, note_error, system_call_of_six};
 #[cfg(target_arch = "x86_64")]
 use crate::calls::{keep_arguments, restore_arguments};
+use crate::engine;
 use crate::hooks::{self, Readiness};
 use crate::process::PROCESS;
 use crate::thread::{self, block_signals};
@@ -74,6 +75,19 @@ unsafe fn touch_new_stack(top: *const u8) {
         // SAFETY: by the caller's word.
         std::hint::black_box(unsafe { top.sub(below).read_volatile() });
     }
+}
+
+/// Has the first thread of each child of the C library's `fork` hold its lifeline. `_Fork` empties
+/// the thread's list of robust locks after the system call, which has taken one; handlers run when
+/// it has returned. A child of `_Fork` alone has no lifeline: its engine looks now and then.
+pub(crate) fn hold_on_in_children() {
+    unsafe extern "C" fn hold_on() {
+        if PROCESS.requests.has_engine() {
+            engine::hold_lifeline();
+        }
+    }
+    // SAFETY: the handler is of a library that stays loaded. Without it children have no lifeline.
+    unsafe { libc::pthread_atfork(None, None, Some(hold_on)) };
 }
 
 type Start = extern "C" fn(*mut c_void) -> c_int;

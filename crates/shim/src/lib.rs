@@ -173,6 +173,7 @@ fn start(setup: Setup) -> Result<(), Trouble> {
         }
     })?;
     engine::hold_lifeline();
+    forks::hold_on_in_children();
     Ok(())
 }
 

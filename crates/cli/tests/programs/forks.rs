@@ -108,6 +108,19 @@ fn nothing_is_kept_for_children_that_are_killed_before_they_have_an_engine() {
     assert!(run.wait().expect("it ends").success());
 }
 
+/// Otherwise the engine of a child that executes another program learns of it by a look, five times
+/// a second, and the other program waits for that.
+#[test]
+fn found_k1_the_engine_of_a_child_of_fork_is_told_when_its_program_leaves() {
+    let source = include_str!("lifeline.c");
+    let Some(program) = Built::new("forks-lifeline", source) else {
+        return;
+    };
+    assert_eq!(program.run_natively(&[]).output_text(), "nothing\n");
+    let managed = program.run_managed(&[], &[]);
+    assert_eq!(managed.output_text(), "held\n", "{managed:?}");
+}
+
 fn count_userfaultfds(process: u32) -> usize {
     let files = std::fs::read_dir(format!("/proc/{process}/fd"));
     let links = files.into_iter().flatten().flatten();
