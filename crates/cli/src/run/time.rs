@@ -103,7 +103,7 @@ fn help_with_page_ins(record: &RunRecord) -> String {
     if total.file_ins > total.page_ins / 2 {
         let (from_files, all) = (count(total.file_ins), count(total.page_ins));
         return format!(
-            "{more}; a faster disk for the files: {from_files} of {all} pages came from them"
+            "{more}; a faster disk for what is mapped: {from_files} of {all} pages came from there"
         );
     }
     let from_memory = format!(
@@ -231,7 +231,7 @@ mod tests {
         remote.total.incompressible_pages = 50_000;
         assert!(help(&remote).contains("faster server"));
         remote.total.file_ins = 50_000;
-        assert!(help(&remote).contains("a faster disk for the files"));
+        assert!(help(&remote).contains("a faster disk for what is mapped"));
         assert!(help(&record(0, 0, 50_000)).contains("first time"));
     }
 

@@ -69,6 +69,10 @@ fn held(run: &Run) -> Vec<u64> {
     held.map(|task| bytes(&task["pid"])).collect()
 }
 
+/// The longest wait for each of four tasks to have been held up once. That takes 20 to 75 s where
+/// nothing else runs.
+const TURNS_LIMIT: Duration = Duration::from_secs(300);
+
 #[test]
 fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
     if !needs::are_met(&["python3"]) {
@@ -87,17 +91,21 @@ fn tasks_that_load_control_holds_up_have_their_turn_and_lose_nothing() {
     }
     // The turns that each had done when it was first seen held up.
     let mut done = BTreeMap::new();
-    wait_until("each is held up at some time, and goes on", || {
-        let held = held(&run);
-        for (name, _) in names.iter().filter(|(_, pid)| held.contains(pid)) {
-            done.entry(*name).or_insert_with(|| run.turns(name));
-        }
-        let goes_on = |name| {
-            done.get(name)
-                .is_some_and(|done| run.turns(name) > done + 2)
-        };
-        names.iter().all(|(name, _)| goes_on(*name))
-    });
+    waits::until(
+        "each is held up at some time, and goes on",
+        TURNS_LIMIT,
+        || {
+            let held = held(&run);
+            for (name, _) in names.iter().filter(|(_, pid)| held.contains(pid)) {
+                done.entry(*name).or_insert_with(|| run.turns(name));
+            }
+            let goes_on = |name| {
+                done.get(name)
+                    .is_some_and(|done| run.turns(name) > done + 2)
+            };
+            names.iter().all(|(name, _)| goes_on(*name))
+        },
+    );
     wait_until("a request does not let one go on", || {
         let output = run.ctl(&["resume", &held_one(&run).to_string()]);
         support::stderr(&output).contains("suspended by load control")
