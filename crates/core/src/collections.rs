@@ -3,4 +3,5 @@
 pub mod bitmap;
 pub(crate) mod bits;
 pub mod column;
+pub mod field;
 pub mod queue;

@@ -540,11 +540,11 @@ impl Machine for LiveMachine {
 
     fn discard(&mut self, frame: FrameId) {
         self.cancel_enter(frame);
+        self.sums.set(frame.index(), ZERO_SUM);
         let slot = &mut self.slots[frame.index()];
         slot.set_sum_current(false);
         slot.set_entered(false);
-        self.sums.set(frame.index(), ZERO_SUM);
-        match self.slots[frame.index()].standing() {
+        match slot.standing() {
             Standing::Leaving => self.leaving.retain(|other| *other != frame),
             Standing::Unmapped | Standing::Mapped => {}
             Standing::Entering | Standing::Deferred => unreachable!("cancelled above"),

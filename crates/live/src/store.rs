@@ -476,8 +476,8 @@ impl SwapStore {
         frames: &[FrameId],
         machine: &mut LiveMachine,
     ) {
-        let is_zero = |store: &SwapStore, slot| store.sums.get(slot) == ZERO_SUM;
-        let runs = self.runs_of(first, frames.len(), |it, slot| !is_zero(it, slot));
+        let is_stored = |it: &SwapStore, slot| !it.is_zero(SlotId(slot as u32));
+        let runs = self.runs_of(first, frames.len(), is_stored);
         for (start, pages) in runs.collect::<Vec<_>>() {
             let wanted = &frames[start..start + pages];
             if let Err(error) = machine.prepare(wanted) {
@@ -526,9 +526,7 @@ impl SwapStore {
             machine.set_sum(*frame, sum);
             self.tally.zeros_stored += u64::from(sum == ZERO_SUM);
         }
-        let is_plain =
-            |it: &SwapStore, slot| it.sums.get(slot) != ZERO_SUM && !it.is_compressed(slot);
-        let runs = self.runs_of(first, frames.len(), is_plain);
+        let runs = self.runs_of(first, frames.len(), SwapStore::is_plain);
         for (start, pages) in runs.collect::<Vec<_>>() {
             self.queue(transfer, start, pages);
         }

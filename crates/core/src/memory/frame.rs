@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use crate::collections::bitmap::Bitmap;
 use crate::collections::bits::Bits;
 use crate::collections::column::Column;
+use crate::collections::field::Field;
 use crate::id::{FrameId, ObjectId, PageId, SpaceId, Ticket};
 use crate::readahead::fates::Fate;
 use crate::seams::arrival::Cause;
@@ -85,10 +86,16 @@ enum Mark {
     Wanted,
 }
 
-/// The bits of [`Frame::packed`] for each field of more than one bit: its place, and its width.
-const STATE: (u32, u32) = (0, 3);
-const FATE: (u32, u32) = (9, 3);
-const CLEANING: (u32, u32) = (12, 4);
+/// The fields of [`Frame::packed`] that have more than one bit.
+const STATE: Field = Field::new(0, 3);
+const FATE: Field = Field::new(9, 3);
+const CLEANING: Field = Field::new(12, 4);
+
+impl Mark {
+    const fn field(self) -> Field {
+        Field::new(self as u32, 1)
+    }
+}
 
 impl Frame {
     const BLANK: Frame = Frame {
@@ -96,52 +103,53 @@ impl Frame {
         packed: State::Retired as u16,
     };
 
-    fn field(self, (place, width): (u32, u32)) -> u16 {
-        self.packed >> place & ((1 << width) - 1)
+    #[inline]
+    fn get(self, field: Field) -> usize {
+        field.get(self.packed.into()) as usize
     }
 
-    fn set_field(&mut self, (place, width): (u32, u32), value: u16) {
-        debug_assert!(value < 1 << width);
-        self.packed = self.packed & !(((1 << width) - 1) << place) | value << place;
+    #[inline]
+    fn put(&mut self, field: Field, value: u64) {
+        self.packed = field.put(self.packed.into(), value) as u16;
     }
 
     #[inline]
     fn state(self) -> State {
-        State::ALL[self.field(STATE) as usize]
+        State::ALL[self.get(STATE)]
     }
 
     #[inline]
     fn set_state(&mut self, state: State) {
-        self.set_field(STATE, state as u16);
+        self.put(STATE, state as u64);
     }
 
     #[inline]
     fn has(self, mark: Mark) -> bool {
-        self.field((mark as u32, 1)) != 0
+        self.get(mark.field()) != 0
     }
 
     #[inline]
     fn set(&mut self, mark: Mark, is_so: bool) {
-        self.set_field((mark as u32, 1), is_so.into());
+        self.put(mark.field(), is_so.into());
     }
 
     /// The knowledge of the use of a page that came ahead of it, for counting.
     fn fate(self) -> Fate {
-        Fate::ALL[self.field(FATE) as usize]
+        Fate::ALL[self.get(FATE)]
     }
 
     fn set_fate(&mut self, fate: Fate) {
-        self.set_field(FATE, fate as u16);
+        self.put(FATE, fate as u64);
     }
 
     /// Leaving to be written, and to stay afterwards: as what the page then comes back.
     fn cleaning(self) -> Option<Cause> {
-        let number = self.field(CLEANING).checked_sub(1)?;
-        Some(Cause::ALL[number as usize])
+        let number = self.get(CLEANING).checked_sub(1)?;
+        Some(Cause::ALL[number])
     }
 
     fn set_cleaning(&mut self, back: Option<Cause>) {
-        self.set_field(CLEANING, back.map_or(0, |cause| cause as u16 + 1));
+        self.put(CLEANING, back.map_or(0, |cause| cause as u64 + 1));
     }
 }
 

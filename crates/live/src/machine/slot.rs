@@ -1,22 +1,20 @@
 //! The entry of a frame: one word, since there is one for each frame.
 
+use tidemark_core::collections::field::Field;
 use tidemark_core::id::VirtPage;
 
 /// In place of the address of a frame that is unmapped.
-pub(super) const NOWHERE: VirtPage = VirtPage((1 << AT.1) - 1);
-
-/// A field: its first bit, and the number of its bits.
-type Field = (u32, u32);
+pub(super) const NOWHERE: VirtPage = VirtPage(AT.most());
 
 /// A page's number: addresses have 57 bits at most.
-const AT: Field = (0, 46);
-const STANDING: Field = (46, 3);
-const CONTENTS: Field = (49, 2);
-const SAVED: Field = (51, 2);
-const IS_SUM_CURRENT: Field = (53, 1);
-const IS_HELD: Field = (54, 1);
-const WAS_ENTERED: Field = (55, 1);
-const TRIES: Field = (56, 8);
+const AT: Field = Field::new(0, 46);
+const STANDING: Field = Field::new(46, 3);
+const CONTENTS: Field = Field::new(49, 2);
+const SAVED: Field = Field::new(51, 2);
+const IS_SUM_CURRENT: Field = Field::new(53, 1);
+const IS_HELD: Field = Field::new(54, 1);
+const WAS_ENTERED: Field = Field::new(55, 1);
+const TRIES: Field = Field::new(56, 8);
 
 /// One frame.
 #[derive(Clone, Copy)]
@@ -58,14 +56,12 @@ impl Slot {
     /// A frame that is unmapped, and whose slot has no page.
     pub(super) const BLANK: Slot = Slot(NOWHERE.0);
 
-    fn get(self, (first, bits): Field) -> u64 {
-        self.0 >> first & ((1 << bits) - 1)
+    fn get(self, field: Field) -> u64 {
+        field.get(self.0)
     }
 
-    fn set(&mut self, (first, bits): Field, value: u64) {
-        let mask = (1 << bits) - 1;
-        assert!(value <= mask, "{value} has more than {bits} bits");
-        self.0 = self.0 & !(mask << first) | value << first;
+    fn set(&mut self, field: Field, value: u64) {
+        self.0 = field.put(self.0, value);
     }
 
     /// The address at which the page stands or will stand in the program, or [`NOWHERE`].

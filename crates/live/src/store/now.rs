@@ -26,9 +26,7 @@ impl SwapStore {
         into: &mut Mapping,
     ) -> Result<(), Cause> {
         let bytes = into.first_pages(count);
-        let is_plain =
-            |it: &SwapStore, slot| it.sums.get(slot) != ZERO_SUM && !it.is_compressed(slot);
-        for (start, pages) in self.runs_of(first, count, is_plain) {
+        for (start, pages) in self.runs_of(first, count, SwapStore::is_plain) {
             let slot = SlotId(first.0 + start as u32);
             let bytes = &mut bytes[start * PAGE..(start + pages) * PAGE];
             read_fully(self.file.as_file(), slot, bytes)?;

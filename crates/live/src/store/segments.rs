@@ -172,6 +172,12 @@ impl SwapStore {
         self.sums.get(slot.0 as usize) == ZERO_SUM
     }
 
+    /// Returns true if the page of `slot` lies in the file as it is: neither compressed, nor of
+    /// zeros.
+    pub(super) fn is_plain(&self, slot: usize) -> bool {
+        !self.is_zero(SlotId(slot as u32)) && !self.is_compressed(slot)
+    }
+
     /// Returns true if the page of `slot` lies compressed in memory.
     pub fn has_in_memory(&self, slot: SlotId) -> bool {
         let compressed = self.compressed.as_ref();

@@ -55,7 +55,7 @@ pub(crate) struct Ghost {
 pub(crate) struct Known(u64);
 
 /// The knowledge kept with a page's name.
-pub(crate) trait Kept: Copy + Default {
+pub(crate) trait Remembered: Copy + Default {
     /// The part of these two that is kept.
     fn new(seen: u64, was_hot: bool) -> Self;
 
@@ -67,7 +67,7 @@ pub(crate) trait Kept: Copy + Default {
 }
 
 /// Nothing is kept but the name, which takes a third less memory.
-impl Kept for () {
+impl Remembered for () {
     fn new(_: u64, _: bool) {}
 
     fn seen(self) -> u64 {
@@ -79,7 +79,7 @@ impl Kept for () {
     }
 }
 
-impl Kept for Known {
+impl Remembered for Known {
     fn new(seen: u64, was_hot: bool) -> Known {
         assert!(seen <= u64::MAX >> 1);
         Known(seen << 1 | u64::from(was_hot))
@@ -123,7 +123,7 @@ pub(crate) struct Ghosts<Data = Known> {
 /// The names of pages that have left, oldest first, and nothing else.
 pub(crate) type Names = Ghosts<()>;
 
-impl<Data: Kept> Ghosts<Data> {
+impl<Data: Remembered> Ghosts<Data> {
     /// Makes room for `ghosts_max` memories.
     pub fn new(ghosts_max: u32) -> Self {
         // Holes stay up to a bound, and while a gap closes them some more appear.
