@@ -46,8 +46,23 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
 /// The circles of files in each crate, of two files or more, each in order of path.
 pub fn circles(tree: &Tree) -> Vec<Vec<&str>> {
     tree.crates()
-        .flat_map(|name| find_circles(tree, name))
+        .flat_map(|name| Files::of_crate(tree, name).circles())
         .collect()
+}
+
+/// Each file that imports others of its crate, before those.
+pub fn imports(tree: &Tree) -> Vec<Vec<&str>> {
+    let each = tree.crates().flat_map(|name| {
+        let files = Files::of_crate(tree, name);
+        let lines = files.imports.iter().enumerate().map(|(number, imported)| {
+            let imported = imported.iter().map(|&number| files.paths[number]);
+            std::iter::once(files.paths[number])
+                .chain(imported)
+                .collect()
+        });
+        lines.collect::<Vec<Vec<&str>>>()
+    });
+    each.filter(|files| files.len() > 1).collect()
 }
 
 fn judge(circle: &[&str], allowed: Option<usize>) -> Option<Finding> {
@@ -73,36 +88,55 @@ fn short(path: &str) -> &str {
     path.split_once("/src/").map_or(path, |(_, inside)| inside)
 }
 
-/// The circles of files in a crate.
-fn find_circles<'a>(tree: &'a Tree, name: &str) -> Vec<Vec<&'a str>> {
-    let folder = format!("crates/{name}/src/");
-    let files: Vec<(&str, &str)> = tree
-        .rust_files()
-        .filter(|(path, _)| path.starts_with(&folder) && !path.ends_with("/tests.rs"))
-        .collect();
-    let tests = collect_tests(&files);
-    let files: Vec<(&str, &str)> = files
-        .into_iter()
-        .filter(|(path, _)| !tests.iter().any(|name| path.ends_with(name)))
-        .collect();
-    let has_library = files.iter().any(|(path, _)| path.ends_with("/src/lib.rs"));
-    let names: Vec<Vec<&str>> = files
-        .iter()
-        .map(|(path, _)| module_of(&path[folder.len()..], has_library))
-        .collect();
-    let modules = (0..files.len()).map(|number| (names[number].clone(), number));
-    let modules: BTreeMap<Vec<&str>, usize> = modules.collect();
-    let collect = |number: usize| {
-        let mut found = collect_imports(&modules, &names[number], files[number].1);
-        found.remove(&number);
-        found
-    };
-    let imports: Imports = (0..files.len()).map(collect).collect();
-    components(&imports)
-        .into_iter()
-        .filter(|circle| circle.len() > 1)
-        .map(|circle| circle.into_iter().map(|number| files[number].0).collect())
-        .collect()
+/// The files of a crate and what they import.
+struct Files<'a> {
+    /// In order.
+    paths: Vec<&'a str>,
+    imports: Imports,
+}
+
+impl<'a> Files<'a> {
+    fn of_crate(tree: &'a Tree, name: &str) -> Self {
+        let folder = format!("crates/{name}/src/");
+        let files: Vec<(&str, &str)> = tree
+            .rust_files()
+            .filter(|(path, _)| path.starts_with(&folder) && !path.ends_with("/tests.rs"))
+            .collect();
+        let tests = collect_tests(&files);
+        let files: Vec<(&str, &str)> = files
+            .into_iter()
+            .filter(|(path, _)| !tests.iter().any(|name| path.ends_with(name)))
+            .collect();
+        let has_library = files.iter().any(|(path, _)| path.ends_with("/src/lib.rs"));
+        let names: Vec<Vec<&str>> = files
+            .iter()
+            .map(|(path, _)| module_of(&path[folder.len()..], has_library))
+            .collect();
+        let modules = (0..files.len()).map(|number| (names[number].clone(), number));
+        let modules: BTreeMap<Vec<&str>, usize> = modules.collect();
+        let collect = |number: usize| {
+            let mut found = collect_imports(&modules, &names[number], files[number].1);
+            found.remove(&number);
+            found
+        };
+        let imports: Imports = (0..files.len()).map(collect).collect();
+        let paths = files.into_iter().map(|(path, _)| path).collect();
+        Self { paths, imports }
+    }
+
+    /// The circles, each in order of path.
+    fn circles(&self) -> Vec<Vec<&'a str>> {
+        components(&self.imports)
+            .into_iter()
+            .filter(|circle| circle.len() > 1)
+            .map(|circle| {
+                circle
+                    .into_iter()
+                    .map(|number| self.paths[number])
+                    .collect()
+            })
+            .collect()
+    }
 }
 
 /// The ends of the paths of files that are declared for tests alone.

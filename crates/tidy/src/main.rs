@@ -1,6 +1,7 @@
 //! Prints every broken layout rule of the workspace; ends with 1 if there is one, 2 on error.
 //!
-//! `circles FOLDER` prints the circles of files of the workspace in FOLDER instead, one a line.
+//! `circles FOLDER` prints the circles of files of the workspace in FOLDER instead, one a line, and
+//! `imports FOLDER` each file with those that it imports.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -12,14 +13,18 @@ fn main() -> ExitCode {
     // The crate stands two folders below the root of the workspace it checks.
     let mut root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let is_for_circles = match &arguments[..] {
-        [] => false,
-        [word, folder] if word == "circles" => {
+    let listing: Option<fn(&Tree) -> Vec<Vec<&str>>> = match &arguments[..] {
+        [] => None,
+        [word, folder] if word == "circles" || word == "imports" => {
             root = folder.into();
-            true
+            Some(if word == "circles" {
+                cycles::circles
+            } else {
+                cycles::imports
+            })
         }
         _ => {
-            eprintln!("tidy: takes nothing, or `circles FOLDER`");
+            eprintln!("tidy: takes nothing, `circles FOLDER` or `imports FOLDER`");
             return ExitCode::from(2);
         }
     };
@@ -30,9 +35,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if is_for_circles {
-        for circle in cycles::circles(&tree) {
-            println!("{}", circle.join(" "));
+    if let Some(listing) = listing {
+        for files in listing(&tree) {
+            println!("{}", files.join(" "));
         }
         return ExitCode::SUCCESS;
     }
