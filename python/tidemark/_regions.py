@@ -38,6 +38,8 @@ class Statistics(NamedTuple):
     """The memory that arrays have now."""
     region_bytes: int
     """The bytes of all arrays."""
+    beside_bytes: int
+    """The memory beside arrays that counts against the limit, with `whole_process`."""
 
 
 class Engine:
@@ -47,6 +49,10 @@ class Engine:
     like `"64M"`. `policy` is one that can run live (the command `tidemark policies` lists them).
     The swap file has no name; it is made in the folder `swap`, takes `swap_size`, and is gone when
     the last array is. If `swap` is `redis://HOST[:PORT]/DATABASE/NAME`, pages go to that server.
+
+    With `whole_process`, all private memory that the process gets from then on counts: small
+    arrays, Python objects, work space of libraries, the engine's tables. Arrays have that much
+    less, but three quarters of `memory` at least.
 
     Raises `ValueError` for a setting that can't be, and `OSError` where the system refuses what is
     needed: `tidemark doctor` says how to permit it.
@@ -59,12 +65,14 @@ class Engine:
         policy: str = "2q-faults",
         swap: str | os.PathLike[str] = "/var/tmp",
         swap_size: int | str = "4G",
+        whole_process: bool = False,
     ) -> None:
         self._engine = _tidemark.Engine(
             _size("memory", memory),
             _text("policy", policy),
             _path("swap", swap),
             _size("swap_size", swap_size),
+            _truth("whole_process", whole_process),
         )
 
     @property
@@ -262,8 +270,9 @@ def memory_limit(
 
     That is so for all that takes its memory from numpy: `a + 1`, what libraries compute in between,
     what is read or unpickled. Arrays below 1 MiB are ordinary ones. `tidemark.zeros`, `empty` and
-    `open` make arrays of the engine, too. In place of `memory` an `Engine` can be given, whose
-    settings hold then: threads begin without a limit, and can so have that of another.
+    `open` make arrays of the engine, too. By `memory` the process's private memory grows at most:
+    what it gets beside arrays counts up to a quarter of it. In place of `memory` an `Engine` can be
+    given, whose settings hold then: threads begin without a limit, and can so have that of another.
 
     Returns a context for `with`, which gives the engine. The arrays may be used for as long as they
     live, after the `with` statement as well. What does not fit in memory and swap file raises
@@ -272,7 +281,9 @@ def memory_limit(
     if isinstance(memory, Engine):
         engine = memory
     else:
-        engine = Engine(memory, policy=policy, swap=swap, swap_size=swap_size)
+        engine = Engine(
+            memory, policy=policy, swap=swap, swap_size=swap_size, whole_process=True
+        )
     allocator = _tidemark.set_allocator(engine._engine.allocator())
     token = _current.set(engine)
     try:
@@ -428,6 +439,12 @@ def _text(name: str, text: str) -> str:
     if not isinstance(text, str):
         raise TypeError(f"`{name}` is {text!r}; needs text")
     return text
+
+
+def _truth(name: str, value: bool) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"`{name}` is {value!r}; needs `True` or `False`")
+    return bool(value)
 
 
 def _path(name: str, path: str | bytes | os.PathLike[str]) -> str:

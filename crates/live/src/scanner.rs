@@ -10,12 +10,12 @@
 //! opens a new thread's stack at once, as soon as the thread that makes it has a processor.
 
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 use tidemark_core::time::Time;
 
 use crate::ranges::Ranges;
 use crate::sys::maps::{Area, Kind, Maps};
+use crate::sys::sizes::{OwnSizes, Sizes};
 use crate::sys::{Errno, PAGE, memory, reserve, thread};
 
 /// Zeroed data at the end of a loaded file is passed through up to this size: it belongs to the C
@@ -42,7 +42,7 @@ pub struct Found {
 /// The walker, and what it remembers between walks.
 pub struct Scanner {
     maps: Maps,
-    statm: OwnedFd,
+    own_sizes: OwnSizes,
     areas: Vec<Area>,
     threads: Vec<u32>,
     /// Threads whose stacks are known, in order.
@@ -70,22 +70,12 @@ struct Reservation {
     since: Time,
 }
 
-/// The sizes of a process.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Sizes {
-    /// Its address space.
-    pub space_pages: u64,
-    /// The pages that it has in memory and that are of no file: also what is not managed, and the
-    /// engine's own.
-    pub anonymous_pages: u64,
-}
-
 impl Scanner {
     /// Opens the files of this process.
     pub fn new() -> Result<Scanner, Errno> {
         Ok(Scanner {
             maps: Maps::open()?,
-            statm: open_statm()?,
+            own_sizes: OwnSizes::open()?,
             areas: Vec::with_capacity(1024),
             threads: Vec::with_capacity(64),
             threads_known: Vec::with_capacity(64),
@@ -107,7 +97,7 @@ impl Scanner {
     pub fn reopen(&mut self) -> Result<(), Errno> {
         // The old descriptors mean nothing here: they are not closed.
         std::mem::forget(std::mem::replace(&mut self.maps, Maps::open()?));
-        std::mem::forget(std::mem::replace(&mut self.statm, open_statm()?));
+        std::mem::forget(std::mem::replace(&mut self.own_sizes, OwnSizes::open()?));
         self.threads_known.clear();
         self.stackless.clear();
         // A child inherits no locks.
@@ -115,17 +105,9 @@ impl Scanner {
         Ok(())
     }
 
-    /// The size of this process's memory: cheap to ask, and a change of it shows new mappings.
+    /// The sizes of this process: a change of them shows new mappings.
     pub fn sizes(&self) -> Option<Sizes> {
-        let mut text = [0u8; 128];
-        let count = rustix::io::pread(&self.statm, &mut text, 0).ok()?;
-        let text = std::str::from_utf8(&text[..count]).ok()?;
-        let mut fields = text.split(' ').map_while(|field| field.parse::<u64>().ok());
-        let (space, resident, of_files) = (fields.next()?, fields.next()?, fields.next()?);
-        Some(Sizes {
-            space_pages: space,
-            anonymous_pages: resident.saturating_sub(of_files),
-        })
+        self.own_sizes.read()
     }
 
     /// Reads the list of mappings. [`find`](Self::find) judges it.
@@ -393,15 +375,6 @@ impl Scanner {
             fresh.extend(self.collect_free(start, end));
         }
     }
-}
-
-fn open_statm() -> Result<OwnedFd, Errno> {
-    use rustix::fs::{Mode, OFlags};
-    rustix::fs::open(
-        "/proc/self/statm",
-        OFlags::RDONLY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
 }
 
 enum Verdict {

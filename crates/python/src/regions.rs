@@ -34,9 +34,19 @@ enum Contents {
 #[pymethods]
 impl Engine {
     #[new]
-    fn new(memory: u64, policy: &str, swap_folder: PathBuf, swap: u64) -> PyResult<Engine> {
+    fn new(
+        memory: u64,
+        policy: &str,
+        swap_folder: PathBuf,
+        swap: u64,
+        counts_process: bool,
+    ) -> PyResult<Engine> {
         let settings = tidemark_regions::Engine::builder().memory(memory);
         let settings = settings.policy(policy);
+        let settings = match counts_process {
+            true => settings.count_process(),
+            false => settings,
+        };
         // No folder has such a name.
         let settings = match swap_folder.to_str() {
             Some(url) if url.contains("://") => {
@@ -136,6 +146,7 @@ impl Engine {
             ("soft_faults", counted.soft_faults),
             ("resident_bytes", counted.resident_bytes),
             ("region_bytes", counted.region_bytes),
+            ("beside_bytes", counted.beside_bytes),
         ])
     }
 }

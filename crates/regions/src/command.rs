@@ -94,6 +94,9 @@ pub struct Statistics {
     pub resident_bytes: u64,
     /// Bytes of all regions.
     pub region_bytes: u64,
+    /// Bytes beside regions that count against the limit, if the engine
+    /// [counts the process](crate::Builder::count_process).
+    pub beside_bytes: u64,
 }
 
 /// The queue of commands, and the bell that says that there are some.

@@ -18,7 +18,6 @@ const HOMES_PART: u32 = 4;
 
 /// Compressed memory of an engine.
 pub(crate) struct Tier {
-    task: TaskMemory,
     is_alone: bool,
     homes: Homes,
 }
@@ -66,10 +65,14 @@ impl Compression {
         }
     }
 
-    /// Compressed memory of an engine that may use `frames`, and has `slots`.
-    pub(crate) fn tier(self, frames: u32, slots: u32) -> Option<Tier> {
+    /// The memory of an engine that may use `frames`.
+    pub(crate) fn task(self, frames: u32) -> TaskMemory {
+        TaskMemory::new(frames, 0, self != Compression::Without)
+    }
+
+    /// Compressed memory of an engine that has `slots`.
+    pub(crate) fn tier(self, slots: u32) -> Option<Tier> {
         (self != Compression::Without).then(|| Tier {
-            task: TaskMemory::new(frames, 0, true),
             is_alone: self == Compression::Alone,
             homes: Homes {
                 taken: 0,
@@ -88,7 +91,7 @@ impl Worker {
         // Slots that were let go of may be those of what is stored next.
         self.store.forget_released(self.vm.slots_mut());
         let held = self.store.pages_held();
-        let (most, is_shrinking) = tier.task.log_pages(&self.vm, held, tier.is_alone);
+        let (most, is_shrinking) = self.task.log_pages(&self.vm, held, tier.is_alone);
         self.store.allow(most, is_shrinking);
     }
 
@@ -103,10 +106,10 @@ impl Worker {
             slots: self.vm.slots_mut(),
             homes: &mut tier.homes,
         };
-        let has_started = self.store.tend(&mut lent, tier.task.shared_pages());
+        let has_started = self.store.tend(&mut lent, self.task.shared_pages());
         let held = self.store.pages_held();
         let (vm, machine) = (&mut self.vm, &mut self.machine);
-        tier.task.handle_held(self.now, held, vm, machine) || has_started
+        self.task.handle_held(self.now, held, vm, machine) || has_started
     }
 }
 

@@ -60,6 +60,7 @@ mod error;
 mod files;
 mod flushes;
 mod heap;
+mod process;
 mod region;
 mod settings;
 mod worker;

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidemark_core::vm::Config;
 use tidemark_live::store::faults::FaultPlan;
 use tidemark_live::store::pagers::{PATIENCE, Pager};
+use tidemark_tasks::BESIDE_PART;
 
 /// The least memory of an engine.
 pub const MEMORY_BYTES_LEAST: u64 = 256 << 10;
@@ -37,6 +39,7 @@ pub struct Builder {
     pub(crate) is_encrypted: Option<bool>,
     pub(crate) faults: FaultPlan,
     pub(crate) serves_user_mode_only: bool,
+    pub(crate) counts_process: bool,
 }
 
 impl Builder {
@@ -52,6 +55,7 @@ impl Builder {
             is_encrypted: None,
             faults: FaultPlan::default(),
             serves_user_mode_only: false,
+            counts_process: false,
         }
     }
 
@@ -59,6 +63,15 @@ impl Builder {
     /// [`MEMORY_BYTES_LEAST`].
     pub fn memory(mut self, bytes: u64) -> Builder {
         self.memory_bytes = bytes;
+        self
+    }
+
+    /// Counts all private memory that the process gets from now on against the limit: the engine's
+    /// tables, and what the program and its libraries allocate beside regions. Regions have that
+    /// much less, but three quarters of the limit at least; what is beside them beyond a quarter is
+    /// beyond the limit. It is looked at each 10 ms while there is work.
+    pub fn count_process(mut self) -> Builder {
+        self.counts_process = true;
         self
     }
 
@@ -130,6 +143,21 @@ impl Builder {
     pub fn patience(mut self, patience: Duration) -> Builder {
         self.patience = patience;
         self
+    }
+
+    /// The pages that regions may have in memory and in a store of `slots` slots together.
+    pub(crate) fn pages_of_regions(&self, config: &Config, slots: u32) -> u64 {
+        if self.compression != Compression::Without {
+            // The pages that they have in memory may be compressed, and have slots then.
+            return self.compression.slots_of_pages(slots).into();
+        }
+        let beside_most = match self.counts_process {
+            true => config.frames_max / BESIDE_PART,
+            false => 0,
+        };
+        // Frames that are kept free, or for what is beside, hold no page.
+        let spare = config.reserve + config.free_high + beside_most;
+        u64::from(config.frames_max.saturating_sub(spare)) + u64::from(slots)
     }
 
     /// Has transfers fail as [`FaultPlan::parse`] says, for tests.

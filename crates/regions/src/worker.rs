@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use tidemark_core::driver::Driver;
@@ -21,12 +22,14 @@ use tidemark_live::store::{Cause, Failure, Means, SwapStore, file};
 use tidemark_live::sys::thread::with_signals_blocked;
 use tidemark_live::sys::uffd::{Faults, Features, Message, Messages, OpenError};
 use tidemark_live::sys::{Errno, PAGE, socket};
+use tidemark_tasks::TaskMemory;
 
 use crate::command::{Command, FilePart, Handle, Queue, Span, Statistics};
 use crate::compressed::Tier;
 use crate::error::Error;
 use crate::files::MappedFile;
 use crate::flushes::Awaited;
+use crate::process::{Beside, Held};
 use crate::settings::{Builder, Compression};
 
 /// The core learns of time this often while there is work.
@@ -41,6 +44,11 @@ pub(crate) struct Worker {
     pub(crate) space: SpaceId,
     pub(crate) machine: LiveMachine,
     pub(crate) store: SwapStore,
+    /// The memory that it may use, and the part that this leaves to the core.
+    pub(crate) task: TaskMemory,
+    held: Held,
+    /// The rest of the process, if it counts.
+    beside: Option<Beside>,
     /// Compressed memory in front of it, if there is any.
     pub(crate) tier: Option<Tier>,
     /// The swap file, whose room is given back at the end, if there is one.
@@ -72,6 +80,9 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let call = |what| move |error| Error::call(what, error);
     let frames = (settings.memory_bytes / PAGE_BYTES) as u32;
     let slots = (settings.swap_bytes / PAGE_BYTES) as u32;
+    // Before there are tables.
+    let beside = settings.counts_process.then(Beside::begin).transpose();
+    let beside = beside.map_err(call("reading the size of the process"))?;
     let (swap, room) = swap(&settings)?;
     let (mut machine, faults) = open_machine(frames, settings.serves_user_mode_only)?;
     let hidden = machine.hide_from_children();
@@ -81,7 +92,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let policy = tidemark_plugin::build(&settings.policy, frames, frames, 1, &[]);
     let policy = policy.expect("the name was looked up");
     let config = Config::clustered(frames, frames);
-    let spare = u64::from(config.reserve + config.free_high);
+    let pages = settings.pages_of_regions(&config, slots);
     let mut vm = Vm::new(config, policy, settings.compression.slots(slots));
     let space = vm.create_space();
     let is_encrypted = settings.is_encrypted.unwrap_or(settings.store.is_some());
@@ -97,7 +108,10 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         space,
         machine,
         store,
-        tier: settings.compression.tier(frames, slots),
+        task: settings.compression.task(frames),
+        held: Held::default(),
+        beside,
+        tier: settings.compression.tier(slots),
         room,
         swap_name: settings.store.map(|store| store.name()),
         queue: Arc::clone(&queue),
@@ -116,21 +130,19 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
         faults: 0,
         is_ending: false,
     };
+    let thread = spawn(worker)?;
+    let bytes = (u64::from(frames) * PAGE_BYTES, pages * PAGE_BYTES);
+    Ok(Handle::new(queue, thread, faults == Faults::All, bytes))
+}
+
+fn spawn(worker: Worker) -> Result<JoinHandle<()>, Error> {
     let thread = std::thread::Builder::new().name("tidemark-engine".into());
     // A signal's handler that touched a region here would wait for this thread itself.
     let thread = with_signals_blocked(|| thread.spawn(move || guard(worker)));
-    let thread = thread.map_err(|error| {
+    thread.map_err(|error| {
         let error = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
         Error::call("starting the engine's thread", error)
-    })?;
-    // Frames that are kept free hold no page.
-    let held = match settings.compression {
-        Compression::Without => u64::from(frames).saturating_sub(spare) + u64::from(slots),
-        // What they have in memory may be compressed pages', which have slots.
-        first_or_alone => first_or_alone.slots_of_pages(slots).into(),
-    };
-    let bytes = (u64::from(frames) * PAGE_BYTES, held * PAGE_BYTES);
-    Ok(Handle::new(queue, thread, faults == Faults::All, bytes))
+    })
 }
 
 /// Makes a machine for all faults; for those in user mode where the kernel permits no more, or
@@ -216,12 +228,24 @@ impl Worker {
         self.go_on_reading();
         self.go_on_flushing();
         if self.now >= self.next_tick {
+            self.count_beside();
             self.vm.handle_tick(self.now, &mut self.machine);
             self.next_tick = self.now.after_ns(TICK_NS);
         } else if self.vm.poll_deadline().is_some_and(|due| due <= self.now) {
             self.vm.handle_deadline(self.now, &mut self.machine);
         }
         self.carry_out();
+    }
+
+    /// Leaves room for what the process has beside the pages of its engines.
+    fn count_beside(&mut self) {
+        let held = self.vm.frames().in_use() + self.store.pages_held();
+        self.held.set(held.into());
+        if let Some(beside) = &self.beside {
+            let pages = beside.pages();
+            let (vm, machine) = (&mut self.vm, &mut self.machine);
+            self.task.handle_beside(self.now, pages, vm, machine);
+        }
     }
 
     fn serve_faults(&mut self) {
@@ -411,6 +435,7 @@ impl Worker {
             resident_bytes: u64::from(self.vm.frames().in_use() + self.store.pages_held())
                 * PAGE_BYTES,
             region_bytes: self.region_pages * PAGE_BYTES,
+            beside_bytes: u64::from(self.task.beside()) * PAGE_BYTES,
         }
     }
 

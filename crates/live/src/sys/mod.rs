@@ -34,6 +34,7 @@ pub mod reserve;
 pub mod ring;
 pub mod shm;
 pub mod signal;
+pub mod sizes;
 pub mod socket;
 pub mod status;
 pub mod tasks;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tidemark_core::random::SplitMix64;
 use tidemark_regions::{Advice, Engine, Error, MEMORY_BYTES_LEAST, Region};
-use tidemark_testing::skip;
+use tidemark_testing::{skip, waits};
 
 use crate::child;
 use crate::engine::start;
@@ -15,6 +15,8 @@ use crate::pagers::Plain;
 
 pub const PAGE: usize = 4096;
 pub const MIB: u64 = 1 << 20;
+/// The longest time that a wait of these tests may take.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// An engine, unless the kernel does not permit one.
 fn engine(memory: u64, policy: &str) -> Option<Engine> {
@@ -142,6 +144,35 @@ fn engines_of_one_process_do_not_meet() {
     drop((one, first));
     keep_step(&mut second[..PAGE], 0, 0);
     assert_eq!(other.statistics().unwrap().region_bytes, 6 * MIB);
+}
+
+#[test]
+fn what_the_process_has_beside_regions_counts_up_to_a_quarter() {
+    let settings = || {
+        let settings = Engine::builder().memory(16 * MIB).swap_size(64 * MIB);
+        settings.swap_folder(&std::env::temp_dir()).count_process()
+    };
+    for settings in [settings(), settings().compress()] {
+        let Some(engine) = start(settings) else {
+            return;
+        };
+        // Of other tests of this process memory comes and goes meanwhile.
+        let other = vec![1u8; 256 << 20];
+        let Err(Error::TooLarge { left, .. }) = engine.zeros(1 << 40) else {
+            panic!("more than there is room for");
+        };
+        let mut region = engine.zeros(left).expect("there is room");
+        keep_step(&mut region, 11, 2000);
+        let counted = || engine.statistics().expect("the engine is there");
+        waits::until("a quarter is left to others", LIMIT, || {
+            region[0] = 1;
+            let counted = counted();
+            counted.beside_bytes == 4 * MIB && counted.resident_bytes <= 12 * MIB
+        });
+        region.fill(7);
+        assert!(region.iter().all(|&byte| byte == 7));
+        assert!(other.iter().all(|&byte| byte == 1));
+    }
 }
 
 #[test]
