@@ -10,6 +10,7 @@
 //!    that wait or are under way; the last one to end makes the reply.
 //! 3. At most [`UNDER_WAY_MAX`] parts are under way, so that completions always find room.
 
+mod bounces;
 mod carrier;
 mod cipher;
 pub mod compressed;
@@ -35,9 +36,10 @@ use tidemark_core::seams::pager::{Direction, Outcome, Reply};
 use tidemark_core::time::Time;
 use tidemark_core::vm::Vm;
 
+use self::bounces::Bounces;
 use self::carrier::{Carrier, Left};
 pub use self::carrier::{Means, UNDER_WAY_MAX};
-use self::cipher::Encryption;
+use self::cipher::Cipher;
 use self::compressed::{Compressed, Put, Waiter};
 use self::faults::{FaultPlan, Injected};
 use self::files::Files;
@@ -56,6 +58,8 @@ const TRIES_MAX: u8 = 11;
 const TRY_PAUSE: Duration = Duration::from_millis(1);
 /// The time for which the kernel may refuse to be asked for anything.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
+/// The bit that an injected fault turns over.
+const FLIPPED: u8 = 0x10;
 /// The tags of files that are listened to begin here, beyond those of all parts.
 const LISTENED_TAG: u64 = u64::MAX - LISTENED_MAX as u64;
 
@@ -144,7 +148,8 @@ pub struct SwapStore {
     /// Compressed memory, if pages are stored there first.
     compressed: Option<Compressed>,
     /// The cipher of what is written to the swap file, if it is encrypted.
-    encryption: Option<Encryption>,
+    cipher: Option<Cipher>,
+    bounces: Bounces,
     /// Segments can't be written: what does not fit in memory goes its own way.
     is_segment_refused: bool,
 }
@@ -216,7 +221,8 @@ impl SwapStore {
             files: Files::default(),
             calls: Calls::default(),
             compressed: None,
-            encryption: None,
+            cipher: None,
+            bounces: Bounces::new(),
             is_segment_refused: false,
         })
     }
@@ -564,7 +570,7 @@ impl SwapStore {
 
     fn handle_completion(&mut self, completion: Completion, machine: &mut LiveMachine) {
         let part = Part::from_tag(completion.tag);
-        self.release_bounce(part);
+        let bounce = self.bounces.of(completion.tag);
         let home = self.home_of(&self.transfers[part.transfer as usize], part.start);
         let transfer = &mut self.transfers[part.transfer as usize];
         let mut result = completion.result;
@@ -572,6 +578,10 @@ impl SwapStore {
             (Injected::Nothing, _) => {}
             (Injected::Error, _) => result = Err(Errno::IO),
             (Injected::Refusal, _) => result = Err(Errno::AGAIN),
+            (Injected::Flip, _) if bounce.is_some() => {
+                let page = self.bounces.page_mut(bounce.expect("it is some"), 0);
+                page[PAGE / 3] ^= FLIPPED;
+            }
             (Injected::Flip, Work::Pages | Work::File(_)) => {
                 flip(machine, transfer.frames[part.start as usize]);
             }
@@ -588,8 +598,8 @@ impl SwapStore {
         let direction = transfer.direction;
         let due = self.files.bytes_due(transfer.work, home, part.pages);
         match result {
-            Ok(bytes) if bytes >= due => self.note_moved(part, machine),
-            Ok(bytes) if bytes >= PAGE => self.go_on(part, (bytes / PAGE) as u8, machine),
+            Ok(bytes) if bytes >= due => self.note_moved(part, (bounce, bytes), machine),
+            Ok(bytes) if bytes >= PAGE => self.go_on(part, (bounce, bytes), machine),
             Err(error) if self.is_tried_again(part, error) => self.put_off(part),
             // What is wrong shows when the rest is tried.
             Ok(1..) if direction == Direction::Store && part.tries < TRIES_MAX => {
@@ -598,6 +608,7 @@ impl SwapStore {
             Ok(_) => self.note_failure(part, (home, Cause::Short)),
             Err(error) => self.note_failure(part, (home, Cause::File(error))),
         }
+        self.bounces.release(part.tag());
         if self.transfers[part.transfer as usize].parts_left == 0 {
             self.finish(part.transfer, machine);
         }
@@ -608,21 +619,30 @@ impl SwapStore {
         self.transfers[part.transfer as usize].failure = Some(failure);
     }
 
-    fn note_moved(&mut self, part: Part, machine: &mut LiveMachine) {
-        self.decrypt_part(part, machine);
+    /// Notes that a part was moved: `moved` is its buffer, if it has one, and the bytes.
+    fn note_moved(&mut self, part: Part, moved: (Option<usize>, usize), machine: &mut LiveMachine) {
         match self.transfers[part.transfer as usize].direction {
-            Direction::Fetch => self.tally.read += u64::from(part.pages),
+            Direction::Fetch => {
+                self.take_in(part, moved, machine);
+                self.tally.read += u64::from(part.pages);
+            }
             Direction::Store => self.tally.written += u64::from(part.pages),
         }
     }
 
     /// Queues what is left of a part of which only the first pages were moved.
-    fn go_on(&mut self, part: Part, moved: u8, machine: &mut LiveMachine) {
+    fn go_on(
+        &mut self,
+        part: Part,
+        (bounce, bytes): (Option<usize>, usize),
+        machine: &mut LiveMachine,
+    ) {
+        let moved = (bytes / PAGE) as u8;
         let first = Part {
             pages: moved,
             ..part
         };
-        self.note_moved(first, machine);
+        self.note_moved(first, (bounce, bytes), machine);
         let (start, pages) = (part.start + moved, part.pages - moved);
         self.queue(part.transfer, start as usize, pages as usize);
     }
@@ -712,6 +732,6 @@ fn offset_of(slot: SlotId) -> u64 {
 fn flip(machine: &mut LiveMachine, frame: FrameId) {
     let mut page = [0; PAGE];
     machine.pool().read(frame, &mut page);
-    page[PAGE / 3] ^= 0x10;
+    page[PAGE / 3] ^= FLIPPED;
     machine.pool_mut().write(frame, &page);
 }

@@ -103,6 +103,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     }
     let mut store = store.map_err(call("starting the swap store"))?;
     store.set_patience(settings.patience);
+    store.read_in_one_piece(frames);
     let worker = Worker {
         vm,
         space,

@@ -60,6 +60,7 @@ impl Engine {
         let wanted = self.line.process().follow_budget(limits);
         let (vm, machine) = (&mut self.vm, &mut self.machine);
         self.task.handle_budget(self.now, wanted, vm, machine);
+        self.store.read_in_one_piece(wanted);
     }
 
     /// Learns how much memory of no file this process has in all, and has the core use fewer frames

@@ -1,30 +1,20 @@
 //! Encryption of what leaves memory: AES-128 in XTS mode, a page at a time.
 //!
 //! The key is made when the store is, and is nowhere but in the memory of its process and of forked
-//! children, which read the same swap file. A page is encrypted on its way out, in a bounce buffer,
-//! since the program may want the frame back meanwhile. It is decrypted in place as it comes; the
-//! sum that is compared then is that of the plain page.
+//! children, which read the same swap file. A page is encrypted on its way out, in a [bounce
+//! buffer](super::bounces), since the program may want the frame back meanwhile. It is decrypted in
+//! place as it comes; the sum that is compared then is that of the plain page.
 //!
 //! The tweak of a page is the number of its slot. The file shows which slots have changed, and
 //! where a slot has what it had before, and nothing else of the contents.
 //!
 //! Source: IEEE Std 1619-2018; XTS is the mode that disks are encrypted in. The blocks of a page
 //! are handed to the cipher together, which takes a twelfth of the time of one after the other.
-//!
-//! Bounce buffers are memory of the engine, which the budget bounds: there are [few](BOUNCES_MAX),
-//! writes wait for one, and one that has rested gives its memory back.
-//!
-//! # Invariants
-//! 1. A part of a transfer that is under way to the swap file has one bounce buffer, by its tag.
-
-use std::collections::BTreeMap;
 
 use aes::cipher::{BlockCipherDecrypt, BlockCipherEncrypt, KeyInit};
 use aes::{Aes128, Block};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::sys::memory::Mapping;
-use crate::sys::pool::TRANSFER_MAX;
 use crate::sys::{Errno, PAGE};
 
 const BLOCK: usize = 16;
@@ -33,29 +23,10 @@ const KEY_BYTES: usize = 32;
 /// The polynomial by which tweaks are multiplied: x^128 + x^7 + x^2 + x + 1.
 const POLYNOMIAL: u128 = 0x87;
 
-/// The most bounce buffers. Each has room for the largest write, and these few keep a disk busy.
-const BOUNCES_MAX: usize = 4;
-
 /// A cipher with its key, which is overwritten when it is dropped.
 pub(super) struct Cipher {
     contents: Aes128,
     tweaks: Aes128,
-}
-
-/// The cipher of a store, and its bounce buffers.
-pub(super) struct Encryption {
-    cipher: Cipher,
-    bounces: Vec<Bounce>,
-    unused: Vec<usize>,
-    /// The buffers under way, by the tags of their parts.
-    used: BTreeMap<u64, usize>,
-}
-
-/// A buffer for the encrypted pages of one write.
-struct Bounce {
-    room: Mapping,
-    /// True if it was written to since its memory was given back.
-    has_memory: bool,
 }
 
 impl Cipher {
@@ -119,83 +90,15 @@ fn mix(page: &mut [u8], tweaks: &[u128; PAGE / BLOCK]) {
     }
 }
 
-impl Encryption {
-    /// A cipher with a fresh key, and no buffers.
-    pub(super) fn new() -> Result<Encryption, Errno> {
-        Ok(Encryption {
-            cipher: Cipher::new()?,
-            bounces: Vec::new(),
-            unused: Vec::new(),
-            used: BTreeMap::new(),
-        })
-    }
-
-    /// The cipher.
-    pub(super) fn cipher(&self) -> &Cipher {
-        &self.cipher
-    }
-
-    /// Returns true if a write could be encrypted now.
-    pub(super) fn has_room(&self) -> bool {
-        !self.unused.is_empty() || self.bounces.len() < BOUNCES_MAX
-    }
-
-    /// Takes a buffer for a part, by its tag. The caller has seen that [there is
-    /// room](Self::has_room).
-    pub(super) fn take(&mut self, tag: u64) -> Result<usize, Errno> {
-        let index = match self.unused.pop() {
-            Some(index) => index,
-            None => {
-                assert!(self.bounces.len() < BOUNCES_MAX, "a write waits for room");
-                self.bounces.push(Bounce {
-                    room: Mapping::anonymous(TRANSFER_MAX * PAGE)?,
-                    has_memory: false,
-                });
-                self.bounces.len() - 1
-            }
-        };
-        self.bounces[index].has_memory = true;
-        self.used.insert(tag, index);
-        Ok(index)
-    }
-
-    /// Encrypts a page of a slot into a buffer, as the page `at` there.
-    pub(super) fn encrypt(&mut self, slot: u64, page: &[u8], (index, at): (usize, usize)) {
-        let into = self.bounces[index].room.part_mut(at * PAGE, PAGE);
-        into.copy_from_slice(page);
-        self.cipher.encrypt(slot, into);
-    }
-
-    /// The memory of a buffer.
-    pub(super) fn room(&self, index: usize) -> &Mapping {
-        &self.bounces[index].room
-    }
-
-    /// Has the buffer of a part unused again.
-    pub(super) fn release(&mut self, tag: u64) {
-        self.unused.extend(self.used.remove(&tag));
-    }
-
-    /// Gives the memory of unused buffers back to the host.
-    pub(super) fn rest(&mut self) {
-        for index in &self.unused {
-            let bounce = &mut self.bounces[*index];
-            // What can't be given back is used again, or given back the next time.
-            if bounce.has_memory && bounce.room.drop_contents().is_ok() {
-                bounce.has_memory = false;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tidemark_core::id::FrameId;
     use tidemark_core::seams::pager::{Direction, Outcome};
 
     use super::*;
+    use crate::store::Means;
     use crate::store::tests::Swapping;
-    use crate::store::{Means, SwapStore};
+    use crate::sys::memory::Mapping;
 
     fn bytes(hex: &str) -> Vec<u8> {
         let digits = hex.as_bytes().chunks(2);
@@ -241,7 +144,7 @@ mod tests {
                     return;
                 };
                 if !is_encrypted {
-                    swapping.store.encryption = None;
+                    swapping.store.cipher = None;
                 }
                 let stored = swapping.transfer(Direction::Store, 7, &frames);
                 assert_eq!(stored, Outcome::Done);
@@ -264,41 +167,6 @@ mod tests {
                 for frame in &frames {
                     assert_eq!(swapping.byte(*frame), frame.0 as u8 + 1);
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn writes_wait_for_one_of_few_buffers_which_keep_no_memory_when_they_rest() {
-        for means in [Means::Ring, Means::Threads, Means::AtOnce] {
-            let Some(mut swapping) = Swapping::new(16, means, "") else {
-                return;
-            };
-            let frames: Vec<FrameId> = (0..16).map(FrameId).collect();
-            for frame in &frames {
-                swapping.start(Direction::Store, 2 * frame.0, &[*frame]);
-            }
-            swapping.store.submit(&swapping.world.machine).unwrap();
-            let bounces = |store: &SwapStore| {
-                let encryption = store.encryption.as_ref().expect("it is encrypted");
-                let backed = encryption.bounces.iter().filter(|it| it.has_memory);
-                (encryption.bounces.len(), backed.count())
-            };
-            assert_eq!(bounces(&swapping.store), (BOUNCES_MAX, BOUNCES_MAX));
-            // One that is under way keeps its memory.
-            swapping.store.rest();
-            let replies = swapping.collect(16);
-            assert!(replies.iter().all(|reply| reply.outcome == Outcome::Done));
-            assert_eq!(bounces(&swapping.store), (BOUNCES_MAX, BOUNCES_MAX));
-            swapping.store.rest();
-            assert_eq!(bounces(&swapping.store), (BOUNCES_MAX, 0));
-            for frame in &frames {
-                swapping.world.machine.pool_mut().clear(*frame);
-                let fetched = swapping.transfer(Direction::Fetch, 2 * frame.0, &[*frame]);
-                assert_eq!(
-                    (fetched, swapping.byte(*frame)),
-                    (Outcome::Done, frame.0 as u8 + 1)
-                );
             }
         }
     }

@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 
 use tidemark_core::id::{PagerId, SlotId};
 
-use super::cipher::Encryption;
 use super::{Cause, SwapStore, Work, offset_of};
 use crate::machine::ZERO_SUM;
 use crate::sys::memory::Mapping;
@@ -45,7 +44,7 @@ impl SwapStore {
             if let Some(compressed) = &mut self.compressed
                 && let Some(found) = compressed.find(SlotId(slot))
             {
-                let cipher = self.encryption.as_ref().map(Encryption::cipher);
+                let cipher = self.cipher.as_ref();
                 let read = |home: SlotId, block: &mut [u8]| {
                     read_fully(self.file.as_file(), home, block)?;
                     if let Some(cipher) = cipher {

@@ -60,7 +60,7 @@ impl SwapStore {
 
     /// Hands a part to what carries it. False if the kernel takes nothing for now.
     pub(super) fn send(&mut self, part: Part, machine: &LiveMachine) -> Result<bool, Errno> {
-        let encrypted = self.encrypt_part(part, machine)?;
+        let bounced = self.bounce(part, machine)?;
         let transfer = &self.transfers[part.transfer as usize];
         let (direction, tag) = (transfer.direction, part.tag());
         let offset = offset_of(self.home_of(transfer, part.start));
@@ -78,14 +78,14 @@ impl SwapStore {
                 compressed.single_buffers(place, start, pages)
             }
         };
-        let buffers = encrypted.unwrap_or_else(plain);
+        let buffers = bounced.unwrap_or_else(plain);
         let file = transfer.work.file();
         if direction == Direction::Store && self.faults.cuts_next_write() {
             self.cut_short((file, offset), &buffers);
         }
         let is_sent = self.carry(direction, (file, offset), &buffers, tag)?;
         if !is_sent {
-            self.release_bounce(part);
+            self.bounces.release(part.tag());
         }
         Ok(is_sent)
     }

@@ -155,8 +155,12 @@ fn frames(numbers: impl IntoIterator<Item = u32>) -> Vec<FrameId> {
 }
 
 fn by_all_means(faults: &str, count: u32, test: impl Fn(&mut Swapping)) {
-    for means in [Means::Ring, Means::Threads, Means::AtOnce] {
+    let ways = [Means::Ring, Means::Threads, Means::AtOnce];
+    for (means, is_in_one_piece) in ways.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         if let Some(mut swapping) = Swapping::new(count, means, faults) {
+            if is_in_one_piece {
+                swapping.store.bounces.insist();
+            }
             let is_ring = matches!(swapping.store.carrier, Carrier::Ring(_));
             assert_eq!(is_ring, means == Means::Ring);
             test(&mut swapping);
@@ -600,9 +604,10 @@ fn without_a_file_a_page_is_kept_as_it_is_or_refused() {
     assert!(swapping.store.is_still());
 }
 
-/// Stores 64 pages, and has all that is compressed leave for the file.
+/// Stores 64 pages, and has all that is compressed leave for the file. Reads come in one piece.
 fn with_segments_on_disk(faults: &str) -> Option<(Swapping, LocalSlots)> {
     let mut swapping = Swapping::compressed(64, faults, 4096)?;
+    swapping.store.bounces.insist();
     let mut slots = slots_for_segments();
     let all = frames(0..64);
     swapping.fill_with_words(&all);

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use rustix::process::Pid;
 
@@ -17,6 +18,11 @@ use super::{Errno, PAGE, reserve};
 /// The number of ranges of own memory there can be: those that are reserved, and this library's
 /// data.
 const RANGES_MAX: usize = 64;
+
+/// The bytes of a huge page.
+pub const HUGE_PAGE: usize = 2 << 20;
+const HUGE_PAGES_SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const HUGE_PAGES_NEVER: &[u8] = b"[never]";
 
 struct Range {
     start: AtomicUsize,
@@ -117,6 +123,17 @@ impl Mapping {
             Err(Errno::INVAL) if reserve::unlock() => self.advise(Advice::LinuxDontNeed),
             other => other,
         }
+    }
+
+    /// Asks for huge pages for the `bytes` from `offset` on, or asks for small ones.
+    pub fn advise_huge(&mut self, offset: usize, bytes: usize, wanted: bool) -> Result<(), Errno> {
+        let part = self.part_mut(offset, bytes);
+        let advice = match wanted {
+            true => Advice::LinuxHugepage,
+            false => Advice::LinuxNoHugepage,
+        };
+        // SAFETY: a part of this mapping, whose contents stay.
+        unsafe { rustix::mm::madvise(part.as_mut_ptr().cast(), bytes, advice) }
     }
 
     /// The first address.
@@ -239,6 +256,20 @@ impl Drop for Mapping {
         // SAFETY: the piece was taken for `self`, which is the last to know it.
         unsafe { reserve::give_back(self.start(), self.bytes) };
     }
+}
+
+/// Returns true if the kernel gives huge pages to memory for which they are [asked
+/// for](Mapping::advise_huge).
+pub fn gives_huge_pages() -> bool {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let setting = rustix::fs::open(HUGE_PAGES_SETTING, flags, Mode::empty());
+    let mut text = [0; 64];
+    let count = setting.and_then(|file| rustix::io::read(file, &mut text));
+    let text = &text[..count.unwrap_or(0)];
+    !text.is_empty()
+        && !text
+            .windows(HUGE_PAGES_NEVER.len())
+            .any(|part| part == HUGE_PAGES_NEVER)
 }
 
 /// Returns true if any part of `start..end` is memory of the engine.

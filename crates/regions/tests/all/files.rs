@@ -56,6 +56,24 @@ fn engine(policy: &str) -> Option<Engine> {
     start(settings)
 }
 
+/// Reads of many pages come in one piece here, and are copied to their pages.
+#[test]
+fn a_file_that_is_read_in_order_is_what_it_is_to_its_last_byte() {
+    let file = Made::new(48 * MIB as usize + 123);
+    let Some(engine) = start(Engine::builder().memory(32 * MIB)) else {
+        return;
+    };
+    let region = engine.read_file(&file.path, 0, None).unwrap();
+    for _ in 0..2 {
+        let pages = region.chunks(PAGE).zip(file.contents.chunks(PAGE));
+        for (number, (page, expected)) in pages.enumerate() {
+            assert!(page[..expected.len()] == *expected, "page {number}");
+        }
+    }
+    let counted = engine.statistics().unwrap();
+    assert!(counted.page_ins > 12_000 && counted.faults * 4 < counted.page_ins);
+}
+
 const POLICIES: [&str; 7] = [
     "tidemark", "mach86", "fifo", "clock", "mglru", "osf-mk", "gnumach",
 ];
