@@ -270,8 +270,8 @@ def memory_limit(
 
     That is so for all that takes its memory from numpy: `a + 1`, what libraries compute in between,
     what is read or unpickled. Arrays below 1 MiB are ordinary ones. `tidemark.zeros`, `empty` and
-    `open` make arrays of the engine, too. By `memory` the process's private memory grows at most:
-    what it gets beside arrays counts up to a quarter of it. In place of `memory` an `Engine` can be
+    `open` make arrays of the engine, too. By `memory` the process's private memory grows at most,
+    as long as no more than a quarter of it is beside arrays. In place of `memory` an `Engine` can be
     given, whose settings hold then: threads begin without a limit, and can so have that of another.
 
     Returns a context for `with`, which gives the engine. The arrays may be used for as long as they

@@ -1,4 +1,5 @@
-//! The swap store: a file of slots, read and written straight from the frame pool.
+//! The swap store: a file of slots, read and written straight from the frame pool, or
+//! by way of [bounce buffers](bounces).
 //!
 //! The sum of every slot is kept in memory. It is recorded when a page is stored and checked when
 //! the page comes back: a flipped bit is an error, never silent data. A page of zeros is only

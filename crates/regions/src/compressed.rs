@@ -1,7 +1,7 @@
 //! Compressed memory in front of the store: its share of the limit, and of the store's slots.
 //!
 //! # Invariants
-//! 1. Frames and compressed pages together have at most the limit.
+//! 1. Frames and compressed pages together have at most the limit, less what counts beside them.
 //! 2. Segments that leave take at most the slots that no page of a region can need.
 
 use tidemark_core::id::SlotId;

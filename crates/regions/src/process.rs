@@ -18,13 +18,14 @@ pub(crate) struct Held(u64);
 /// The private memory that the process has got since a moment, beside the pages of engines.
 pub(crate) struct Beside {
     sizes: OwnSizes,
-    first: u64,
+    /// Below zero in a forked child, which has none of the pages that engines had.
+    first: i64,
 }
 
 impl Held {
     /// Notes that the engine has `pages` now.
     pub(crate) fn set(&mut self, pages: u64) {
-        // Each engine adds and takes away what it has added: the sum never wraps for long.
+        // Each engine takes away what it has added: the sum stays at zero or above.
         HELD.fetch_add(pages.wrapping_sub(self.0), Ordering::Relaxed);
         self.0 = pages;
     }
@@ -49,15 +50,12 @@ impl Beside {
 
     /// The pages that have come since it began.
     pub(crate) fn pages(&self) -> u32 {
-        let more = self
-            .count()
-            .saturating_sub(self.first)
-            .next_multiple_of(STEP);
-        u32::try_from(more).unwrap_or(u32::MAX)
+        let more = (self.count() - self.first).max(0) as u64;
+        u32::try_from(more.next_multiple_of(STEP)).unwrap_or(u32::MAX)
     }
 
-    fn count(&self) -> u64 {
+    fn count(&self) -> i64 {
         let all = self.sizes.read().unwrap_or_default().anonymous_pages;
-        all.saturating_sub(HELD.load(Ordering::Relaxed))
+        all as i64 - HELD.load(Ordering::Relaxed) as i64
     }
 }

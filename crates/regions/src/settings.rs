@@ -69,7 +69,11 @@ impl Builder {
     /// Counts all private memory that the process gets from now on against the limit: the engine's
     /// tables, and what the program and its libraries allocate beside regions. Regions have that
     /// much less, but three quarters of the limit at least; what is beside them beyond a quarter is
-    /// beyond the limit. It is looked at each 10 ms while there is work.
+    /// beyond the limit. It is looked at each 10 ms while there is work. Each of several engines
+    /// that count the process counts what is beside all of them.
+    ///
+    /// With [`compress_alone`](Self::compress_alone) there is nowhere for pages to go that have to
+    /// make room: three quarters of the limit must be enough for the regions.
     pub fn count_process(mut self) -> Builder {
         self.counts_process = true;
         self

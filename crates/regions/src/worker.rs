@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tidemark_core::driver::Driver;
 use tidemark_core::event::{Access, Event, Failure as Reason, Fault, Resolution};
@@ -36,6 +36,8 @@ use crate::settings::{Builder, Compression};
 const TICK_NS: u64 = 10_000_000;
 /// The pause before an operation is tried again that the kernel has refused for now.
 const RETRY_NS: u64 = 200_000;
+/// The sleep after which memory is given back that transfers need.
+const REST: Duration = Duration::from_millis(100);
 /// The longest sleep of the thread.
 const SLEEP_NS_MOST: u64 = 250_000_000;
 
@@ -104,6 +106,7 @@ pub(crate) fn start(settings: Builder) -> Result<Handle, Error> {
     let mut store = store.map_err(call("starting the swap store"))?;
     store.set_patience(settings.patience);
     store.read_in_one_piece(frames);
+    store.hide_from_children();
     let worker = Worker {
         vm,
         space,
@@ -228,6 +231,7 @@ impl Worker {
         self.machine.retry_deferred();
         self.go_on_reading();
         self.go_on_flushing();
+        self.note_held();
         if self.now >= self.next_tick {
             self.count_beside();
             self.vm.handle_tick(self.now, &mut self.machine);
@@ -238,10 +242,14 @@ impl Worker {
         self.carry_out();
     }
 
-    /// Leaves room for what the process has beside the pages of its engines.
-    fn count_beside(&mut self) {
+    /// Lets other engines of the process know how many pages are this one's.
+    fn note_held(&mut self) {
         let held = self.vm.frames().in_use() + self.store.pages_held();
         self.held.set(held.into());
+    }
+
+    /// Leaves room for what the process has beside the pages of its engines.
+    fn count_beside(&mut self) {
         if let Some(beside) = &self.beside {
             let pages = beside.pages();
             let (vm, machine) = (&mut self.vm, &mut self.machine);
@@ -335,6 +343,7 @@ impl Worker {
                     let Span { at, pages } = span;
                     self.vm.discard(&mut self.machine, self.space, at, pages);
                     self.machine.settle();
+                    self.note_held();
                     answer(&reply, ());
                 }
                 Command::Flush(span, reply) => self.begin_flush(span, reply),
@@ -389,6 +398,7 @@ impl Worker {
         // It fails where nothing is registered, which is what is wanted.
         let _ = self.machine.unregister(at, pages);
         self.region_pages -= pages;
+        self.note_held();
     }
 
     fn prefetch(&mut self, span: Span) {
@@ -467,8 +477,12 @@ impl Worker {
             self.store.called(),
         ];
         let files: Vec<_> = files.into_iter().flatten().collect();
+        let began = Instant::now();
         // However it ends, all is looked at.
         let _ = socket::wait_readable(&files, Some(limit));
+        if began.elapsed() >= REST {
+            self.store.rest();
+        }
     }
 
     /// Notes which transfers have failed, and which files have been cut.

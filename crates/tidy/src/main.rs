@@ -9,11 +9,14 @@ use std::process::ExitCode;
 
 use tidemark_tidy::{Tree, check, cycles};
 
+/// The lines of files that a word prints of a workspace.
+type Listing = fn(&Tree) -> Vec<Vec<&str>>;
+
 fn main() -> ExitCode {
     // The crate stands two folders below the root of the workspace it checks.
     let mut root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let listing: Option<fn(&Tree) -> Vec<Vec<&str>>> = match &arguments[..] {
+    let listing: Option<Listing> = match &arguments[..] {
         [] => None,
         [word, folder] if word == "circles" || word == "imports" => {
             root = folder.into();

@@ -156,6 +156,8 @@ impl Engine {
                 most.is_some_and(|most| engine.in_use() <= most) || engine.now >= late
             });
             tidemark_core::seams::machine::Machine::settle(&mut self.machine);
+            // The child does not need the memory that transfers have had.
+            self.store.rest();
             // What was touched before the fork stands before what the child touches.
             self.telemetry.publish_samples();
             // The child's pages count from here on: what was given up for it must not count, too.

@@ -10,7 +10,8 @@
 //!   which there is while most reads are of many pages: other programs need the memory more.
 //!
 //! Buffers are memory of the engine, which the budget bounds: there are few. Encrypted writes wait
-//! for one, and reads go without if there is none. Those that have rested give their memory back.
+//! for one, and reads go without if there is none. Those that have rested give their memory back, a
+//! huge page when all have.
 //!
 //! # Invariants
 //! 1. A part of a transfer has at most one buffer while it is under way, by its tag.
@@ -54,6 +55,8 @@ pub(super) struct Bounces {
     pages_least: u8,
     /// The mean pages of a read of late, times [`MEAN_PART`].
     mean: u32,
+    /// True if forked children do not have the buffers.
+    is_hidden: bool,
     /// The number of buffers that reads leave alone.
     of_writes: usize,
     /// The tags of the parts whose buffers they are.
@@ -81,6 +84,7 @@ impl Bounces {
             pages_least: READ_PAGES_LEAST,
             mean: 0,
             is_huge: false,
+            is_hidden: false,
             of_writes: 0,
             used: [None; BUFFERS],
             has_memory: 0,
@@ -92,9 +96,18 @@ impl Bounces {
         self.of_writes = OF_WRITES;
     }
 
+    /// Leaves the buffers out of forked children.
+    pub(super) fn hide_from_children(&mut self) {
+        self.is_hidden = true;
+    }
+
     /// Allows reads of many pages to come in one piece from now on, or does not any more.
     pub(super) fn allow_reads(&mut self, is_allowed: bool) {
         self.is_allowed = is_allowed && self.has_huge_pages;
+        if !self.is_allowed {
+            self.is_for_reads = false;
+            self.change_pages();
+        }
     }
 
     /// Returns true if a write could have a buffer now.
@@ -136,8 +149,12 @@ impl Bounces {
             return Ok(None);
         };
         if self.room.is_none() {
-            let room = Mapping::anonymous(2 * HUGE_PAGE)?;
+            let mut room = Mapping::closed(2 * HUGE_PAGE)?;
             self.start = room.start().next_multiple_of(HUGE_PAGE) - room.start();
+            room.open(self.start, HUGE_PAGE)?;
+            if self.is_hidden {
+                room.hide_from_children()?;
+            }
             self.room = Some(room);
             self.advise();
         }
@@ -236,15 +253,6 @@ impl Bounces {
     }
 }
 
-impl Drop for Bounces {
-    fn drop(&mut self) {
-        // The next to use these addresses moves pages one by one.
-        if let Some(room) = &mut self.room {
-            let _ = room.advise_huge(self.start, HUGE_PAGE, false);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tidemark_core::id::FrameId;
@@ -265,7 +273,7 @@ mod tests {
             taken
         };
         assert!((0..100).all(|tag| read(&mut bounces, tag, 64).is_none()));
-        (0..200).for_each(|tag| drop(read(&mut bounces, tag, 1)));
+        assert!((0..200).all(|tag| read(&mut bounces, tag, 1).is_none()));
         bounces.allow_reads(true);
         assert!((0..100).all(|tag| read(&mut bounces, tag, 15).is_none()));
         let write = bounces.take_for_write(1000).unwrap();

@@ -30,6 +30,11 @@ impl SwapStore {
         self.bounces.allow_reads(budget >= READS_BUDGET_LEAST);
     }
 
+    /// Leaves buffers out of forked children, which have no engine then.
+    pub fn hide_from_children(&mut self) {
+        self.bounces.hide_from_children();
+    }
+
     /// The cipher, if there is one, of what is not a file of the program's.
     pub(super) fn cipher_of(&self, work: Work) -> Option<&Cipher> {
         self.cipher.as_ref().filter(|_| work.file().is_none())

@@ -1,7 +1,7 @@
 //! Files of the program whose pages are read on demand, and written when they are modified.
 //!
-//! They have the ring, the workers and the limits of the swap store, and are read straight into the
-//! pool as slots are. A page is named by its number in its file. What is read was never stored
+//! They have the ring, the workers and the limits of the swap store, and are read into the pool as
+//! slots are. A page is named by its number in its file. What is read was never stored
 //! here, so that there is no sum to compare: where pages may be modified, one is taken of what has
 //! come.
 //!

@@ -4,7 +4,8 @@
 //! they are needed. So a program that locks all of its memory locks nothing that is not in use; an
 //! access of the program that goes astray meets nothing of ours; and what the engine of a forked
 //! child maps never fills a hole that the program has just made. None of it is part of a core
-//! dump, and none gets huge pages, which would break into pieces one move at a time.
+//! dump, and none gets huge pages, which would break into pieces one move at a time, but for the
+//! buffers of transfers that ask for one.
 //!
 //! Where the address space is limited (`ulimit -v`), smaller ranges are reserved as they are
 //! needed.

@@ -175,6 +175,51 @@ fn what_the_process_has_beside_regions_counts_up_to_a_quarter() {
     }
 }
 
+/// One engine's pages are not memory beside another's regions.
+#[test]
+fn pages_of_other_engines_are_not_beside() {
+    let name = "regions::the_same_in_a_process_of_its_own";
+    let mut program = Command::new(std::env::current_exe().expect("this program has a path"));
+    program.args([name, "--exact", "--ignored", "--nocapture"]);
+    let output = child::run(&mut program);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}");
+}
+
+#[test]
+#[ignore = "another test starts it, as nothing else may take memory meanwhile"]
+fn the_same_in_a_process_of_its_own() {
+    let settings = |memory: u64| {
+        let settings = Engine::builder().memory(memory * MIB).swap_size(64 * MIB);
+        settings.swap_folder(&std::env::temp_dir())
+    };
+    let (Some(first), Some(second)) = (
+        start(settings(256).count_process()),
+        start(settings(64).count_process()),
+    ) else {
+        return;
+    };
+    let fill = |engine: &Engine, mebibytes: u64| {
+        let mut region = engine.zeros(mebibytes * MIB).expect("there is room");
+        region.fill(1);
+        region
+    };
+    let one = fill(&first, 160);
+    let two = fill(&second, 80);
+    let beside = |engine: &Engine, region: &Region| {
+        assert!(region.iter().all(|&byte| byte == 1));
+        engine.statistics().expect("it is there").beside_bytes
+    };
+    // Tables, and buffers of transfers.
+    assert!(beside(&first, &one) < 16 * MIB && beside(&second, &two) < 14 * MIB);
+    drop(one);
+    let Some(third) = start(settings(64).count_process()) else {
+        return;
+    };
+    let three = fill(&third, 80);
+    assert!(beside(&third, &three) < 14 * MIB && beside(&second, &two) < 14 * MIB);
+}
+
 #[test]
 fn system_calls_read_and_write_what_is_out() {
     let Some(engine) = engine(MIB, "tidemark") else {
