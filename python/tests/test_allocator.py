@@ -268,12 +268,12 @@ def look(engine):
     array[:] = 1
     counted = engine.statistics()
     print(counted.resident_bytes >> 10, counted.beside_bytes >> 10)
-with tidemark.memory_limit("32M", swap={str(tmp_path)!r}, swap_size="128M") as engine:
-    array = np.ones(64 << 20, "u1")
+with tidemark.memory_limit("64M", swap={str(tmp_path)!r}, swap_size="256M") as engine:
+    array = np.ones(96 << 20, "u1")
     look(engine)
     text = b"x" * (4 << 20)
     look(engine)
-    more = b"y" * (40 << 20)
+    more = b"y" * (80 << 20)
     look(engine)
     assert (array == 1).all()
     del more
@@ -284,9 +284,9 @@ with tidemark.memory_limit("32M", swap={str(tmp_path)!r}, swap_size="128M") as e
     lines = [[int(word) for word in line.split()] for line in done.stdout.splitlines()]
     assert len(lines) == 4, done.stdout + done.stderr
     (first, tables), (second, with_text), (third, most), (last, less) = lines
-    assert tables < 5 << 10 and 4 << 10 < with_text - tables + 256 < 5 << 10
-    assert most == 8 << 10 and 22 << 10 < third <= 24 << 10
-    assert less < with_text + 1024 and second < first and third < last
+    assert tables < 8 << 10 and 4 << 10 < with_text - tables + 512 < 6 << 10, lines
+    assert most == 16 << 10 and 46 << 10 < third <= 48 << 10, lines
+    assert less < with_text + 2048 < 15 << 10 and second < first and third < last, lines
 
 
 def test_a_capsule_of_something_else_is_refused() -> None:
