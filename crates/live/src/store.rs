@@ -42,7 +42,7 @@ use self::carrier::{Carrier, Left};
 pub use self::carrier::{Means, UNDER_WAY_MAX};
 use self::cipher::Cipher;
 use self::compressed::{Compressed, Put, Waiter};
-use self::faults::{FaultPlan, Injected};
+use self::faults::{FLIPPED, FaultPlan, Injected};
 use self::files::Files;
 use self::pagers::{Calls, Contents};
 use crate::machine::{LiveMachine, ZERO_SUM};
@@ -59,8 +59,6 @@ const TRIES_MAX: u8 = 11;
 const TRY_PAUSE: Duration = Duration::from_millis(1);
 /// The time for which the kernel may refuse to be asked for anything.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// The bit that an injected fault turns over.
-const FLIPPED: u8 = 0x10;
 /// The tags of files that are listened to begin here, beyond those of all parts.
 const LISTENED_TAG: u64 = u64::MAX - LISTENED_MAX as u64;
 
@@ -575,22 +573,21 @@ impl SwapStore {
         let home = self.home_of(&self.transfers[part.transfer as usize], part.start);
         let transfer = &mut self.transfers[part.transfer as usize];
         let mut result = completion.result;
-        match (self.faults.next(transfer.direction), transfer.work) {
-            (Injected::Nothing, _) => {}
-            (Injected::Error, _) => result = Err(Errno::IO),
-            (Injected::Refusal, _) => result = Err(Errno::AGAIN),
-            (Injected::Flip, _) if bounce.is_some() => {
-                let page = self.bounces.page_mut(bounce.expect("it is some"), 0);
-                page[PAGE / 3] ^= FLIPPED;
+        match (self.faults.next(transfer.direction), bounce, transfer.work) {
+            (Injected::Nothing, ..) => {}
+            (Injected::Error, ..) => result = Err(Errno::IO),
+            (Injected::Refusal, ..) => result = Err(Errno::AGAIN),
+            (Injected::Flip, Some(index), _) => {
+                self.bounces.page_mut(index, 0)[PAGE / 3] ^= FLIPPED;
             }
-            (Injected::Flip, Work::Pages | Work::File(_)) => {
+            (Injected::Flip, None, Work::Pages | Work::File(_)) => {
                 flip(machine, transfer.frames[part.start as usize]);
             }
-            (Injected::Flip, Work::Segment(_, room)) => {
+            (Injected::Flip, None, Work::Segment(_, room)) => {
                 let compressed = self.compressed.as_mut().expect("it has segments");
                 compressed.flip_block(room, part.start as usize);
             }
-            (Injected::Flip, Work::Single(_, found, place)) => {
+            (Injected::Flip, None, Work::Single(_, found, place)) => {
                 let compressed = self.compressed.as_mut().expect("the page is compressed");
                 compressed.flip_single(found, place);
             }
@@ -609,7 +606,7 @@ impl SwapStore {
             Ok(_) => self.note_failure(part, (home, Cause::Short)),
             Err(error) => self.note_failure(part, (home, Cause::File(error))),
         }
-        self.bounces.release(part.tag());
+        self.bounces.release(completion.tag);
         if self.transfers[part.transfer as usize].parts_left == 0 {
             self.finish(part.transfer, machine);
         }

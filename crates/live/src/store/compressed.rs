@@ -17,6 +17,7 @@ use tidemark_core::compressed::tier::{BLOCKS_MAX, Bytes, SINGLES_MAX, Tier, room
 use tidemark_core::id::{FrameId, SlotId};
 use tidemark_core::memory::swap_slots::Slots;
 
+use super::faults::FLIPPED;
 use crate::machine::LiveMachine;
 use crate::shared::{SIZE_BUCKET_BYTES, SIZE_BUCKETS};
 use crate::sys::memory::{Mapping, Table};
@@ -307,19 +308,19 @@ impl Compressed {
     /// Turns one bit over of a page in memory, as bad memory might.
     pub(super) fn flip(&mut self, found: Found) {
         let room = found.room.expect("it is in memory");
-        self.area.part_mut(room, found.offset + found.bytes / 3, 1)[0] ^= 0x10;
+        self.area.part_mut(room, found.offset + found.bytes / 3, 1)[0] ^= FLIPPED;
     }
 
     /// Flips a bit of a block that has been read, as a bad disk might.
     pub(super) fn flip_block(&mut self, room: Room, block: usize) {
         let at = (block * PAGE + PAGE / 3) as u32;
-        self.area.part_mut(room, at, 1)[0] ^= 0x10;
+        self.area.part_mut(room, at, 1)[0] ^= FLIPPED;
     }
 
     /// Flips a bit of a single page that has been read.
     pub(super) fn flip_single(&mut self, found: Found, place: u8) {
         let at = single(place) + found.offset as usize % PAGE + found.bytes as usize / 3;
-        self.singles.part_mut(at, 1)[0] ^= 0x10;
+        self.singles.part_mut(at, 1)[0] ^= FLIPPED;
     }
 
     /// Prepares a room to be written to.

@@ -26,6 +26,9 @@ enum Rule {
     Again(u64),
 }
 
+/// The bit of a byte that [`Injected::Flip`] turns over.
+pub(super) const FLIPPED: u8 = 0x10;
+
 /// The failure of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Injected {
