@@ -18,6 +18,7 @@ impl Engine {
             let Some(arrival) = self.intake.faults_mut().next_arrived() else {
                 break;
             };
+            self.turns.note_served();
             self.place.note_fault(arrival.thread);
             self.note_running(arrival.thread);
             serve(self, arrival);

@@ -275,6 +275,22 @@ impl Engine {
         if self.is_retrying() {
             return self.turns.retry_ns();
         }
+        let mut due = self.turns.rest_until(self.soft_due(now), now);
+        due = due.min(self.vm.poll_deadline().unwrap_or(due));
+        // Threads that compute have one processor until then.
+        due = due.min(self.place.due().unwrap_or(due));
+        if !self.setup.mode.waits_for_store() && !self.store.is_still() {
+            // Program threads look after the store; this is for when none faults.
+            due = due.min(now.after_ns(STORE_NS));
+        }
+        due = due.min(self.calls_due().unwrap_or(due));
+        let sampling = self.telemetry.sampling();
+        let sampling_ns = sampling.map_or(u64::MAX, |it| it.pause_ns(units::now()));
+        due.since_ns(now).min(sampling_ns)
+    }
+
+    /// The time at which there is something to do that can wait for a turn that is made anyway.
+    fn soft_due(&self, now: Time) -> Time {
         let mut due = self
             .addresses
             .adoption()
@@ -284,29 +300,18 @@ impl Engine {
             due = due.min(self.turns.next_look());
         }
         due = due.min(self.addresses.outside().due());
-        due = due.min(self.place.due().unwrap_or(due));
-        due = due.min(self.vm.poll_deadline().unwrap_or(due));
         let is_waited_for = self.vm.faults_pending() > 0
             || self.vm.transfers_pending() > 0
             || self.intake.freeze().has_lent()
             || self.is_writing_back()
             || self.task.is_busy(&self.vm);
-        if !self.telemetry.is_time_counted() {
-            // Or the supervisor would take what was done for the program's own doing.
+        let is_left_to_others = !self.setup.mode.waits_for_store() && !self.store.is_still();
+        // Or the supervisor would take what was done for the program's own doing.
+        let is_counted = self.telemetry.is_time_counted();
+        if is_waited_for || is_left_to_others || !is_counted {
             due = due.min(self.turns.next_tick());
         }
-        let is_left_to_others = !self.setup.mode.waits_for_store();
-        if is_waited_for || is_left_to_others && !self.store.is_still() {
-            due = due.min(self.turns.next_tick());
-            if is_left_to_others {
-                // Program threads look after the store; this is for when none faults.
-                due = due.min(now.after_ns(STORE_NS));
-            }
-        }
-        due = due.min(self.calls_due().unwrap_or(due));
-        let sampling = self.telemetry.sampling();
-        let sampling_ns = sampling.map_or(u64::MAX, |it| it.pause_ns(units::now()));
-        due.since_ns(now).min(sampling_ns)
+        due
     }
 
     /// The time for which the engine may sleep in step, where nothing is under way between two

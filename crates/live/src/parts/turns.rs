@@ -7,6 +7,11 @@ pub const TICK_NS: u64 = 10_000_000;
 /// While faults keep it busy, the engine looks at all that is not about them this often. What
 /// others want of it at once wakes it.
 const LOOK_NS: u64 = 500_000;
+/// The least sleep after a fault for the sake of what is due by then: the next fault is likely to
+/// come before, and its turn does that. A timer that is the next one of its processor is set in
+/// hardware, and once more when it is taken back, and a virtual machine is left for each: a sleep
+/// of 0.5 ms that a fault ends costs 6 us more than one that outlasts the kernel's own tick.
+const REST_NS: u64 = 10_000_000;
 /// The pause before something is tried again that the kernel refused for now. It doubles in steps.
 const RETRY_NS: u64 = 200_000;
 /// The number of turns in vain after which it doubles.
@@ -23,6 +28,8 @@ pub struct Turns {
     /// Compressed memory has come to rest in this turn: only what is started stirs it up.
     is_tended: bool,
     next_tick: Time,
+    /// Faults were served in this turn.
+    has_served: bool,
     /// In step, how much time has passed beside that of faults.
     passed_ns: u64,
 }
@@ -35,6 +42,7 @@ impl Turns {
             looked: Time(0),
             is_tended: false,
             next_tick: first_tick,
+            has_served: false,
             passed_ns: 0,
         }
     }
@@ -45,6 +53,21 @@ impl Turns {
             true => self.in_vain.saturating_add(1),
             false => 0,
         };
+        self.has_served = false;
+    }
+
+    /// Takes in that a fault was served.
+    pub fn note_served(&mut self) {
+        self.has_served = true;
+    }
+
+    /// The time to sleep until at `now`, if nothing happens, for the sake of what is `due`: later
+    /// where faults were served in this turn.
+    pub fn rest_until(&self, due: Time, now: Time) -> Time {
+        match self.has_served {
+            true => due.max(now.after_ns(REST_NS)),
+            false => due,
+        }
     }
 
     /// The time after which a refused call is tried again.
@@ -130,6 +153,19 @@ mod tests {
         assert_eq!(turns.retry_ns(), first << RETRY_DOUBLINGS_MAX);
         turns.end(false);
         assert_eq!(turns.retry_ns(), first);
+    }
+
+    #[test]
+    fn after_a_fault_no_short_timer_is_set() {
+        let (now, due) = (Time(7), Time(8));
+        let mut turns = Turns::new(Time(0));
+        assert_eq!(turns.rest_until(due, now), due);
+        turns.note_served();
+        assert_eq!(turns.rest_until(due, now), now.after_ns(REST_NS));
+        let late = now.after_ns(2 * REST_NS);
+        assert_eq!(turns.rest_until(late, now), late);
+        turns.end(false);
+        assert_eq!(turns.rest_until(due, now), due);
     }
 
     #[test]
