@@ -15,7 +15,7 @@
 use super::log::SEGMENT_PAGES;
 
 /// The cost of bringing a page back from compressed memory, with what follows from it.
-const DECOMPRESSION_NS: u64 = 18_000;
+const DECOMPRESSION_NS: u64 = 25_000;
 /// The cost of bringing a page back from disk.
 const READ_NS: u64 = 90_000;
 /// The cost of reading a whole segment: its bytes take as long again, and its room.
@@ -392,7 +392,7 @@ mod tests {
     fn pages_that_do_not_compress_and_segments_read_whole_make_frames_worth_more() {
         for (plain, whole, shrinks) in [(0, 1, false), (4000, 1, true), (0, 50, true)] {
             let mut division = Division::new(16_000);
-            (0..1400).for_each(|at| division.note(at % 16));
+            (0..900).for_each(|at| division.note(at % 16));
             (0..300).for_each(|at| division.note(16 + at % 2));
             (0..plain).for_each(|rank| division.note_plain(Some(rank % 1000)));
             let of_reads = Yield {
