@@ -124,7 +124,7 @@ impl Engine {
         // `mremap` has moved would pass for a new one, its pages for unknown ones.
         let has_changed = self.telemetry.get(Counter::MapEvents) != events;
         if has_changed || self.machine.is_changing() {
-            self.addresses.adoption_mut().hasten_scan();
+            self.addresses.adoption_mut().want_scan();
             return;
         }
         let found = self.addresses.find(self.now);

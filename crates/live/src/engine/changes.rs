@@ -111,7 +111,11 @@ impl Engine {
     fn take_in(&mut self, message: Message, since: tidemark_core::time::Time) {
         match self.intake.take_in(message, since, self.line.shared()) {
             Some(Message::Fork { child }) => self.feed_child(Uffd::take_child(child)),
-            Some(change) => self.apply(change),
+            Some(change) => {
+                self.turns.note_served();
+                self.place.note_change();
+                self.apply(change);
+            }
             None => {}
         }
     }

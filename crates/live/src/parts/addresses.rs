@@ -142,7 +142,7 @@ impl AddressSpace {
         self.remove(start, end);
         self.adoption.remove(start, end);
         self.scanner.forget(start, end);
-        self.adoption.hasten_scan();
+        self.adoption.want_scan();
     }
 
     /// Takes in that the program has emptied a range.

@@ -142,6 +142,16 @@ impl Place {
         self.count.faults += 1;
     }
 
+    /// Learns that the program has changed its memory. A thread waits for the engine then; it is
+    /// known which one where there is one alone.
+    pub fn note_change(&mut self) {
+        self.until_sample = self.until_sample.saturating_sub(1);
+        if self.until_sample == 0 && self.series.is_none() {
+            self.sample = thread::only_thread();
+            self.until_sample = self.sample_every;
+        }
+    }
+
     /// Decides whether threads are confined, and confines `thread`, which waits for a page, if they
     /// are. One that the kernel has no number for is left alone.
     pub fn keep_near(&mut self, thread: u32, now: Time, gauges: &mut Gauges) {

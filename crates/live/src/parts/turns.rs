@@ -7,10 +7,11 @@ pub const TICK_NS: u64 = 10_000_000;
 /// While faults keep it busy, the engine looks at all that is not about them this often. What
 /// others want of it at once wakes it.
 const LOOK_NS: u64 = 500_000;
-/// The least sleep after a fault for the sake of what is due by then: the next fault is likely to
-/// come before, and its turn does that. A timer that is the next one of its processor is set in
-/// hardware, and once more when it is taken back, and a virtual machine is left for each: a sleep
-/// of 0.5 ms that a fault ends costs 6 us more than one that outlasts the kernel's own tick.
+/// The least sleep after a fault or a change of memory for the sake of what is due by then: the
+/// next is likely to come before, and its turn does that. A timer that is the next one of its
+/// processor is set in hardware, and once more when it is taken back, and a virtual machine is left
+/// for each: a sleep of 0.5 ms that a fault ends costs 6 us more than one that outlasts the
+/// kernel's own tick.
 const REST_NS: u64 = 10_000_000;
 /// The pause before something is tried again that the kernel refused for now. It doubles in steps.
 const RETRY_NS: u64 = 200_000;
@@ -28,7 +29,7 @@ pub struct Turns {
     /// Compressed memory has come to rest in this turn: only what is started stirs it up.
     is_tended: bool,
     next_tick: Time,
-    /// Faults were served in this turn.
+    /// Faults or changes were served in this turn.
     has_served: bool,
     /// In step, how much time has passed beside that of faults.
     passed_ns: u64,
@@ -56,13 +57,13 @@ impl Turns {
         self.has_served = false;
     }
 
-    /// Takes in that a fault was served.
+    /// Takes in that a fault, or a change of memory, was served.
     pub fn note_served(&mut self) {
         self.has_served = true;
     }
 
     /// The time to sleep until at `now`, if nothing happens, for the sake of what is `due`: later
-    /// where faults were served in this turn.
+    /// where something was [served](Self::note_served) in this turn.
     pub fn rest_until(&self, due: Time, now: Time) -> Time {
         match self.has_served {
             true => due.max(now.after_ns(REST_NS)),

@@ -46,6 +46,8 @@ pub struct Adoption {
     /// Memory for a walk over present pages.
     runs: Vec<(usize, usize)>,
     next_look: Time,
+    /// The time of the last look.
+    looked: Time,
     next_full: Time,
     pause_ns: u64,
     /// The time that the last scan took.
@@ -77,6 +79,7 @@ impl Adoption {
             later: Vec::new(),
             runs: Vec::with_capacity(crate::sys::pagemap::RUNS_MAX),
             next_look: Time(0),
+            looked: Time(0),
             next_full: Time(0),
             pause_ns: SCAN_NS_LEAST,
             scan_ns: 0,
@@ -137,6 +140,14 @@ impl Adoption {
         self.next_look = Time(0);
     }
 
+    /// Has a scan made as soon as after a change of size: a program that unmaps its memory page by
+    /// page has no scan made for each.
+    pub fn want_scan(&mut self) {
+        self.next_full = Time(0);
+        let soon = self.looked.after_ns(self.pause_of_change());
+        self.next_look = self.next_look.min(soon);
+    }
+
     /// Has a scan made soon after a fork. Threads that wait for this engine go on first, and many a
     /// child is gone before.
     pub fn scan_soon(&mut self, now: Time) {
@@ -188,13 +199,18 @@ impl Adoption {
 
     /// Plans the next look.
     pub fn plan_look(&mut self, has_changed: bool, now: Time) {
-        let pause = if has_changed {
-            SCAN_NS_LEAST.max(self.scan_ns * SCAN_COSTS)
-        } else {
-            self.pause_ns * 2
+        let pause = match has_changed {
+            true => self.pause_of_change(),
+            false => self.pause_ns * 2,
         };
         self.pause_ns = pause.min(SCAN_NS_MOST);
+        self.looked = now;
         self.next_look = now.after_ns(self.pause_ns);
+    }
+
+    /// The pause between two looks while memory changes.
+    fn pause_of_change(&self) -> u64 {
+        SCAN_NS_LEAST.max(self.scan_ns * SCAN_COSTS)
     }
 
     /// Returns true if memory that is not managed is to be measured.
@@ -321,6 +337,21 @@ mod tests {
         // Twice as late the next time.
         adoption.put_off(NOW);
         assert!(!adoption.is_due(NOW.after_ns(RETRY_NS)));
+    }
+
+    #[test]
+    fn wanted_scans_are_made_at_the_pace_of_changes() {
+        let mut adoption = Adoption::new();
+        adoption.plan_look(false, NOW);
+        adoption.want_scan();
+        assert_eq!(adoption.due(), NOW.after_ns(SCAN_NS_LEAST));
+        adoption.note_scan(SCAN_NS_LEAST);
+        adoption.plan_look(true, NOW);
+        adoption.want_scan();
+        assert_eq!(adoption.due(), NOW.after_ns(SCAN_NS_LEAST * SCAN_COSTS));
+        assert!(!adoption.is_look_wanted());
+        // The next look is a scan, whatever the size.
+        assert_eq!(adoption.note_size(0, NOW), (false, true));
     }
 
     #[test]
