@@ -8,7 +8,7 @@ use crate::requests::Taken;
 /// The shortest time after which the program's memory is looked at again while it grows.
 const SCAN_NS_LEAST: u64 = 2_000_000;
 /// The least pause between two looks, as a multiple of the duration of the last.
-const SCAN_COSTS: u64 = 10;
+const SCAN_COSTS: u64 = 30;
 /// The time after a fork at which memory is looked at.
 const SCAN_NS_FORKED: u64 = 10_000_000;
 /// The time after which memory is looked at again while it does not grow.
