@@ -279,8 +279,8 @@ impl Engine {
         due = due.min(self.vm.poll_deadline().unwrap_or(due));
         // Threads that compute have one processor until then.
         due = due.min(self.place.due().unwrap_or(due));
-        if !self.setup.mode.waits_for_store() && !self.store.is_still() {
-            // Program threads look after the store; this is for when none faults.
+        if self.leaves_store_to_others() {
+            // This is for when none of them faults.
             due = due.min(now.after_ns(STORE_NS));
         }
         due = due.min(self.calls_due().unwrap_or(due));
@@ -305,13 +305,17 @@ impl Engine {
             || self.intake.freeze().has_lent()
             || self.is_writing_back()
             || self.task.is_busy(&self.vm);
-        let is_left_to_others = !self.setup.mode.waits_for_store() && !self.store.is_still();
         // Or the supervisor would take what was done for the program's own doing.
         let is_counted = self.telemetry.is_time_counted();
-        if is_waited_for || is_left_to_others || !is_counted {
+        if is_waited_for || self.leaves_store_to_others() || !is_counted {
             due = due.min(self.turns.next_tick());
         }
         due
+    }
+
+    /// Returns true if transfers are under way, and program threads look after them.
+    fn leaves_store_to_others(&self) -> bool {
+        !self.setup.mode.waits_for_store() && !self.store.is_still()
     }
 
     /// The time for which the engine may sleep in step, where nothing is under way between two

@@ -24,6 +24,7 @@ use tidemark_core::time::Time;
 use super::gauges::Gauges;
 use crate::ranges::Ranges;
 use crate::shared::{Counter, Process, Shared};
+use crate::sys::tasks;
 use crate::sys::thread::{self, CpuFinder};
 
 /// One fault in this many is looked at: to ask where a thread runs costs three system calls. An odd
@@ -134,20 +135,21 @@ impl Place {
 
     /// Learns that `thread` has faulted. What follows from it has time until the fault is served.
     pub fn note_fault(&mut self, thread: u32) {
-        self.until_sample = self.until_sample.saturating_sub(1);
-        if self.until_sample == 0 && self.series.is_none() {
-            self.sample = Some(thread);
-            self.until_sample = self.sample_every;
-        }
+        self.sample_if_due(|| Some(thread));
         self.count.faults += 1;
     }
 
     /// Learns that the program has changed its memory. A thread waits for the engine then; it is
     /// known which one where there is one alone.
     pub fn note_change(&mut self) {
+        self.sample_if_due(tasks::only);
+    }
+
+    /// Has the place of a thread looked up, if it is time.
+    fn sample_if_due(&mut self, thread: impl FnOnce() -> Option<u32>) {
         self.until_sample = self.until_sample.saturating_sub(1);
         if self.until_sample == 0 && self.series.is_none() {
-            self.sample = thread::only_thread();
+            self.sample = thread();
             self.until_sample = self.sample_every;
         }
     }

@@ -63,9 +63,10 @@ impl Turns {
     }
 
     /// The time to sleep until at `now`, if nothing happens, for the sake of what is `due`: later
-    /// where something was [served](Self::note_served) in this turn.
+    /// where something was [served](Self::note_served) in this turn. What is due by now is not put
+    /// off: it takes no timer.
     pub fn rest_until(&self, due: Time, now: Time) -> Time {
-        match self.has_served {
+        match self.has_served && due > now {
             true => due.max(now.after_ns(REST_NS)),
             false => due,
         }
@@ -163,6 +164,7 @@ mod tests {
         assert_eq!(turns.rest_until(due, now), due);
         turns.note_served();
         assert_eq!(turns.rest_until(due, now), now.after_ns(REST_NS));
+        assert_eq!(turns.rest_until(now, now), now);
         let late = now.after_ns(2 * REST_NS);
         assert_eq!(turns.rest_until(late, now), late);
         turns.end(false);

@@ -24,6 +24,13 @@ pub fn open() -> Result<OwnedFd, Errno> {
     program::open("task", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC)
 }
 
+/// The number of the program's thread, if it has one alone.
+pub fn only() -> Option<u32> {
+    // The folder counts a link for each thread, and two of its own.
+    let links = rustix::fs::fstat(open().ok()?).ok()?.st_nlink;
+    (links == 3).then(program::number)
+}
+
 /// Returns true if the first thread has ended, or is about to. One that executes another program is
 /// not.
 pub fn is_leader_exiting(list: &OwnedFd) -> bool {

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::thread::{CpuSet, Pid};
 
 use super::memory::Mapping;
-use super::{Errno, PAGE, folders, futex, last_error, program};
+use super::{Errno, PAGE, folders, futex, last_error, program, tasks};
 
 const RUNNING: u32 = 0;
 const FINISHED: u32 = 1;
@@ -300,19 +300,9 @@ pub fn collect_threads(into: &mut Vec<u32>) -> Result<(), Errno> {
     visit_threads(|thread| into.push(thread))
 }
 
-/// The number of this process's thread, if it has one alone.
-pub fn only_thread() -> Option<u32> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let tasks = program::open("task", flags).ok()?;
-    // The folder counts a link for each thread, and two of its own.
-    let links = rustix::fs::fstat(&tasks).ok()?.st_nlink;
-    (links == 3).then(program::number)
-}
-
 /// Visits the threads of this process, by number, through `/proc`. Allocates nothing.
 pub fn visit_threads(visit: impl FnMut(u32)) -> Result<(), Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    visit_numbers_in(&program::open("task", flags)?, visit)
+    visit_numbers_in(&tasks::open()?, visit)
 }
 
 fn visit_numbers(folder: &str, visit: impl FnMut(u32)) -> Result<(), Errno> {
