@@ -211,6 +211,8 @@ fn serve() -> ! {
         }
         let woken = if watched.is_some_and(finishes_soon) {
             Woken::by_store()
+        } else if let Some(woken) = with_engine(|engine| engine.await_messages(pause_ns)) {
+            woken
         } else {
             sleep(with_engine(|engine| engine.wakers()), pause_ns)
         };

@@ -188,6 +188,8 @@ impl Engine {
     pub(super) fn end_wait(&mut self, arrival: Arrival, kind: Option<Latency>) -> u64 {
         let waited = now().since_ns(arrival.since);
         self.telemetry.add(Counter::StallNs, waited);
+        // Also one that had to wait for the disk: the thread's next is likely to come soon.
+        self.turns.note_served();
         if let Some(kind) = kind {
             self.line.process().record_latency(kind, waited);
         }

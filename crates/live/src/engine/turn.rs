@@ -17,11 +17,14 @@ use crate::parts::units;
 use crate::parts::units::{now, time_ns};
 use crate::requests::Requests;
 use crate::shared::{Cluster, Counter};
+use crate::sys::blocking_read::{self, Waited};
 use crate::sys::program;
 use crate::sys::ring::Watch;
 
 /// The longest sleep of the engine.
 const SLEEP_NS_MOST: u64 = 250_000_000;
+/// The least time for which the program's messages are waited for alone.
+const WAIT_NS_LEAST: u64 = 500_000;
 /// The operation named as failed when the store can't tell what it has done.
 pub(super) const REAPING: &str = "collecting finished transfers";
 /// The interval at which the store is looked at in in-thread mode.
@@ -37,7 +40,7 @@ impl Engine {
             self.work(requests)
         };
         let is_retrying = self.is_retrying();
-        self.turns.end(is_retrying);
+        self.turns.end(is_retrying, self.now);
         if pause_ns > TICK_NS {
             self.telemetry.flush_decisions();
         }
@@ -71,6 +74,37 @@ impl Engine {
                 others,
             },
         }
+    }
+
+    /// Waits for messages of the program alone, for `pause_ns` at most, where its faults follow
+    /// each other closely and nothing is under way. `None` if the engine is to
+    /// [sleep](Self::wakers).
+    pub fn await_messages(&mut self, pause_ns: u64) -> Option<Woken> {
+        if blocking_read::is_called() {
+            return Some(Woken::by_signal());
+        }
+        let is_simple = self.setup.mode.reads_alone()
+            && program::is_apart()
+            && !self.calls.is_listening()
+            && !self.task.is_parked();
+        if !is_simple || !self.turns.is_busy() || !self.store.is_still() || pause_ns < WAIT_NS_LEAST
+        {
+            return None;
+        }
+        let Engine {
+            line,
+            machine,
+            intake,
+            ..
+        } = self;
+        let now = now();
+        let times = (now, now.after_ns(pause_ns));
+        intake
+            .await_messages(|into| line.await_messages(machine.program(), into, times))
+            .map(|waited| match waited {
+                Waited::Messages => Woken::default(),
+                Waited::Called => Woken::by_signal(),
+            })
     }
 
     /// The number of the timer to ring for this engine, if its doorbell is one.

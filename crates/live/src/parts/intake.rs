@@ -16,11 +16,15 @@ pub use self::waiting::{Arrival, FaultOutcome, Token, Waiting};
 use crate::park::HeldThreads;
 use crate::shared::{ProcessIndex, Shared};
 use crate::sys::Errno;
+use crate::sys::blocking_read::Waited;
 use crate::sys::uffd::{MESSAGES_MAX, Message, Messages, Uffd};
 
 /// The intake.
 pub struct Intake {
-    messages: Messages,
+    /// Room for what is read; `None` while it is lent.
+    messages: Option<Box<Messages>>,
+    /// True if it holds messages that have not been taken in.
+    is_read: bool,
     faults: Waiting,
     changes: Changes,
     freeze: Freeze,
@@ -31,7 +35,8 @@ impl Intake {
     /// Nothing has come.
     pub fn new() -> Result<Intake, Errno> {
         Ok(Intake {
-            messages: Messages::new(),
+            messages: None,
+            is_read: false,
             faults: Waiting::default(),
             changes: Changes::default(),
             freeze: Freeze::new()?,
@@ -40,17 +45,31 @@ impl Intake {
     }
 
     /// Reads messages of the program. `None` if there are none.
-    pub fn read(&mut self, program: &Uffd) -> Option<Messages> {
-        program.read(&mut self.messages).ok()?;
-        let has_any = !self.messages.is_empty();
-        has_any.then(|| std::mem::take(&mut self.messages))
+    pub fn read(&mut self, program: &Uffd) -> Option<Box<Messages>> {
+        let mut messages = self.messages.take().unwrap_or_default();
+        let is_read = std::mem::take(&mut self.is_read) || program.read(&mut messages).is_ok();
+        if is_read && !messages.is_empty() {
+            return Some(messages);
+        }
+        self.messages = Some(messages);
+        None
+    }
+
+    /// Waits for messages by `wait`, which fills them in. They are what is [read](Self::read) next.
+    pub fn await_messages(
+        &mut self,
+        wait: impl FnOnce(&mut Messages) -> Option<Waited>,
+    ) -> Option<Waited> {
+        let waited = wait(self.messages.get_or_insert_default());
+        self.is_read = waited == Some(Waited::Messages);
+        waited
     }
 
     /// Takes the memory of messages back. Returns true if there may be more: a read that did not
     /// fill it has taken all there was, and a frozen engine has room for one.
-    pub fn return_messages(&mut self, messages: Messages) -> bool {
+    pub fn return_messages(&mut self, messages: Box<Messages>) -> bool {
         let is_full = messages.len() >= MESSAGES_MAX;
-        self.messages = messages;
+        self.messages = Some(messages);
         is_full && !self.freeze.is_frozen()
     }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use tidemark_core::time::Time;
 use tidemark_partition::FLOOR_FRAMES;
 
 use super::mode::Mode;
@@ -20,7 +21,9 @@ use super::units::now;
 use crate::control::{self, Grant, GrantFiles, Hello, Words};
 use crate::shared::{Counter, Process, ProcessIndex, Shared, State};
 use crate::store::LISTENED_MAX;
+use crate::sys::blocking_read::{self, BlockingRead, Waited};
 use crate::sys::calls::Call;
+use crate::sys::uffd::{Messages, Uffd};
 use crate::sys::{Errno, files, program, signal, socket, thread};
 
 /// The time that a fork waits for a record.
@@ -76,6 +79,7 @@ pub struct Line {
     /// The folder of the supervisor's socket, where it can't be found by its path.
     folder: Option<OwnedFd>,
     doorbell: OwnedFd,
+    reading: BlockingRead,
     /// The supervisor is to be poked.
     has_news: bool,
     /// The words of the supervisor.
@@ -121,6 +125,7 @@ impl Line {
             control,
             folder: None,
             doorbell: open_doorbell(mode)?,
+            reading: BlockingRead::default(),
             has_news: false,
             words: Words::default(),
             own: Own {
@@ -292,6 +297,7 @@ impl Line {
     /// The files to sleep on: the program's faults and changes, which come by `program`, requests
     /// of its threads, and the supervisor, if there is one.
     pub fn wakers(&self, program: RawFd) -> [Option<RawFd>; LISTENED_MAX] {
+        blocking_read::end();
         let control = self.control.as_ref().map(AsRawFd::as_raw_fd);
         [Some(program), Some(self.doorbell()), control]
     }
@@ -299,6 +305,18 @@ impl Line {
     /// The number of the doorbell.
     pub fn doorbell(&self) -> RawFd {
         self.doorbell.as_raw_fd()
+    }
+
+    /// Waits for messages of the `program` until `due` at most, where it is `now`. `None` if the
+    /// [files](Self::wakers) are to be polled.
+    pub fn await_messages(
+        &mut self,
+        program: &Uffd,
+        into: &mut Messages,
+        (now, due): (Time, Time),
+    ) -> Option<Waited> {
+        let control = self.control.as_ref().map(AsFd::as_fd);
+        self.reading.wait((program, control), into, (now.0, due.0))
     }
 
     /// Takes in that the doorbell was rung.
@@ -369,6 +387,7 @@ impl Line {
     pub fn reopen_doorbell(&mut self, mode: Mode) -> Result<(), Trouble> {
         let doorbell = open_doorbell(mode)?;
         std::mem::forget(std::mem::replace(&mut self.doorbell, doorbell));
+        self.reading = BlockingRead::default();
         Ok(())
     }
 

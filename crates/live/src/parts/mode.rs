@@ -63,6 +63,11 @@ impl Mode {
         self == Mode::Thread
     }
 
+    /// Returns true if the engine may wait for the program's messages alone, by a read.
+    pub fn reads_alone(self) -> bool {
+        self == Mode::Thread
+    }
+
     /// Returns true if the engine is called by a timer: in a shared table of files there is no
     /// better way.
     pub fn is_rung_by_timer(self) -> bool {

@@ -38,6 +38,15 @@ impl Woken {
         }
     }
 
+    /// All that there is a signal for, as by a [`blocking_read`](crate::sys::blocking_read).
+    pub fn by_signal() -> Woken {
+        Woken {
+            by_doorbell: true,
+            by_control: true,
+            ..Woken::default()
+        }
+    }
+
     /// Returns true if the store has finished something, or heard of something else.
     pub fn is_by_store(self) -> bool {
         self.by_store

@@ -13,6 +13,8 @@ const LOOK_NS: u64 = 500_000;
 /// for each: a sleep of 0.5 ms that a fault ends costs 6 us more than one that outlasts the
 /// kernel's own tick.
 const REST_NS: u64 = 10_000_000;
+/// Faults that follow each other in less time keep the engine busy.
+const BUSY_NS: u64 = 1_000_000;
 /// The pause before something is tried again that the kernel refused for now. It doubles in steps.
 const RETRY_NS: u64 = 200_000;
 /// The number of turns in vain after which it doubles.
@@ -31,6 +33,10 @@ pub struct Turns {
     next_tick: Time,
     /// Faults or changes were served in this turn.
     has_served: bool,
+    /// The end of the last turn that served some.
+    served: Time,
+    /// That turn was the last, and came soon after another.
+    is_busy: bool,
     /// In step, how much time has passed beside that of faults.
     passed_ns: u64,
 }
@@ -44,12 +50,18 @@ impl Turns {
             is_tended: false,
             next_tick: first_tick,
             has_served: false,
+            served: Time(0),
+            is_busy: false,
             passed_ns: 0,
         }
     }
 
-    /// Ends a turn, after which something is to be tried again if it `is_retrying`.
-    pub fn end(&mut self, is_retrying: bool) {
+    /// Ends a turn at `now`, after which something is to be tried again if it `is_retrying`.
+    pub fn end(&mut self, is_retrying: bool, now: Time) {
+        self.is_busy = self.has_served && now.since_ns(self.served) < BUSY_NS;
+        if self.has_served {
+            self.served = now;
+        }
         self.in_vain = match is_retrying {
             true => self.in_vain.saturating_add(1),
             false => 0,
@@ -60,6 +72,11 @@ impl Turns {
     /// Takes in that a fault, or a change of memory, was served.
     pub fn note_served(&mut self) {
         self.has_served = true;
+    }
+
+    /// Returns true if the last turn served a fault, or a change, soon after another.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
     }
 
     /// The time to sleep until at `now`, if nothing happens, for the sake of what is `due`: later
@@ -149,11 +166,11 @@ mod tests {
     fn refused_calls_are_tried_again_ever_later_up_to_a_limit() {
         let mut turns = Turns::new(Time(0));
         let first = turns.retry_ns();
-        (0..RETRIES_A_DOUBLING).for_each(|_| turns.end(true));
+        (0..RETRIES_A_DOUBLING).for_each(|_| turns.end(true, Time(0)));
         assert_eq!(turns.retry_ns(), 2 * first);
-        (0..1000).for_each(|_| turns.end(true));
+        (0..1000).for_each(|_| turns.end(true, Time(0)));
         assert_eq!(turns.retry_ns(), first << RETRY_DOUBLINGS_MAX);
-        turns.end(false);
+        turns.end(false, Time(0));
         assert_eq!(turns.retry_ns(), first);
     }
 
@@ -167,7 +184,7 @@ mod tests {
         assert_eq!(turns.rest_until(now, now), now);
         let late = now.after_ns(2 * REST_NS);
         assert_eq!(turns.rest_until(late, now), late);
-        turns.end(false);
+        turns.end(false, now);
         assert_eq!(turns.rest_until(due, now), due);
     }
 

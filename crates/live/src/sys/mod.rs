@@ -13,6 +13,7 @@
 #![allow(unsafe_code)]
 
 pub mod bare;
+pub mod blocking_read;
 pub mod calls;
 pub mod confine;
 pub mod file_maps;
@@ -61,6 +62,17 @@ fn timespec(ns: u64) -> Timespec {
 
 /// The error of the calling thread's last call.
 fn last_error() -> Errno {
+    Errno::from_raw_os_error(error_number())
+}
+
+/// The number of the calling thread's last error; zero if there was none.
+fn error_number() -> i32 {
     // SAFETY: libc gives the address of the calling thread's error number.
-    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+    unsafe { *libc::__errno_location() }
+}
+
+/// Puts that number back, for a handler of signals.
+fn set_error_number(number: i32) {
+    // SAFETY: libc gives the address of the calling thread's error number.
+    unsafe { *libc::__errno_location() = number };
 }

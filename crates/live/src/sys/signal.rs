@@ -5,7 +5,7 @@
 //! But a poll for signals wakes at any that the process is sent, and in in-thread mode
 //! every fault is one: there the doorbell is a *timer*, in the file table that all share.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use super::{Errno, last_error, program};
@@ -13,7 +13,7 @@ use super::{Errno, last_error, program};
 /// The signal that wakes the engine. The C library keeps it from programs (it cancels threads
 /// with it), so that it has no other use; the engine's thread blocks it and reads it from a
 /// descriptor, so that no handler ever runs.
-const DOORBELL: i32 = 32;
+pub(super) const DOORBELL: i32 = 32;
 
 /// Signals, one bit each; the lowest bit is signal 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -44,6 +44,118 @@ pub fn block(signals: SignalSet) -> Result<SignalSet, Errno> {
 /// Blocks `signals` and no others in the calling thread.
 pub fn block_only(signals: SignalSet) -> Result<(), Errno> {
     change_mask(libc::SIG_SETMASK, signals).map(|_| ())
+}
+
+/// Has the calling thread not block `signals` any more.
+pub(super) fn admit(signals: SignalSet) -> Result<(), Errno> {
+    change_mask(libc::SIG_UNBLOCK, signals).map(|_| ())
+}
+
+/// Has this process handle each of `signals`. Calls that they interrupt are made again.
+pub(super) fn set_handler(signals: [i32; 3], handler: extern "C" fn(i32)) -> Result<(), Errno> {
+    // The C library knows how a handler returns, but does not handle signals that it keeps for
+    // itself: those get the same action as the first.
+    // SAFETY: a C struct for which zeros are a value, filled in before use; the handler has the
+    // type that the flags promise.
+    let answer = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signals[0], &raw const action, std::ptr::null_mut())
+    };
+    if answer != 0 {
+        return Err(last_error());
+    }
+    let mut action = [0u64; 4];
+    exchange_action(signals[0], std::ptr::null(), action.as_mut_ptr())?;
+    let mut rest = signals[1..].iter();
+    rest.try_for_each(|&signal| exchange_action(signal, action.as_ptr(), std::ptr::null_mut()))
+}
+
+/// Sets or gets the action for a signal as the kernel knows it: handler, flags, how it returns, and
+/// mask.
+fn exchange_action(signal: i32, new: *const u64, old: *mut u64) -> Result<(), Errno> {
+    // SAFETY: what is not null is live and of the kernel's size, by the callers above.
+    let answer = unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, 8usize) };
+    match answer {
+        0 => Ok(()),
+        _ => Err(last_error()),
+    }
+}
+
+/// Has the calling thread get `SIGIO` whenever something arrives at a socket, or it is closed.
+pub(super) fn send_word_of(socket: BorrowedFd<'_>) -> Result<(), Errno> {
+    /// `struct f_owner_ex`, with `F_OWNER_TID`.
+    #[repr(C)]
+    struct Owner {
+        kind: i32,
+        thread: i32,
+    }
+    const SET_OWNER: i32 = 15;
+    let flags = rustix::fs::fcntl_getfl(socket)?;
+    let thread = super::thread::current() as i32;
+    let owner = Owner { kind: 0, thread };
+    // SAFETY: reads the live struct that the command takes.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_fcntl,
+            socket.as_raw_fd(),
+            SET_OWNER,
+            &raw const owner,
+        )
+    };
+    if answer != 0 {
+        return Err(last_error());
+    }
+    let asynchronous = rustix::fs::OFlags::from_bits_retain(libc::O_ASYNC as u32);
+    rustix::fs::fcntl_setfl(socket, flags | asynchronous)
+}
+
+/// A timer that sends the thread that made it `SIGALRM`. A forked child does not have it.
+#[derive(Debug)]
+pub(super) struct Alarm(i32);
+
+impl Alarm {
+    /// Makes a timer that is not set.
+    pub fn of_this_thread() -> Result<Alarm, Errno> {
+        let mut id: i32 = -1;
+        // SAFETY: a C struct for which zeros are a value; the kernel reads it, and writes a number.
+        let answer = unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = libc::SIGALRM;
+            event.sigev_notify_thread_id = super::thread::current() as i32;
+            let clock = libc::CLOCK_MONOTONIC;
+            libc::syscall(libc::SYS_timer_create, clock, &raw const event, &raw mut id)
+        };
+        match answer {
+            0 => Ok(Alarm(id)),
+            _ => Err(last_error()),
+        }
+    }
+
+    /// Has it send the signal once, in `ns`, and not when it was set to before.
+    pub fn set(&self, ns: u64) -> Result<(), Errno> {
+        let once = libc::itimerspec {
+            it_interval: libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: libc::timespec {
+                tv_sec: (ns.max(1) / 1_000_000_000) as libc::time_t,
+                tv_nsec: (ns.max(1) % 1_000_000_000) as libc::c_long,
+            },
+        };
+        // SAFETY: reads the live times that it gets.
+        let answer = unsafe {
+            let none = std::ptr::null_mut::<u8>();
+            libc::syscall(libc::SYS_timer_settime, self.0, 0, &raw const once, none)
+        };
+        match answer {
+            0 => Ok(()),
+            _ => Err(last_error()),
+        }
+    }
 }
 
 fn change_mask(how: i32, signals: SignalSet) -> Result<SignalSet, Errno> {

@@ -11,6 +11,7 @@ use rustix::fs::{Mode as FileMode, OFlags};
 use rustix::ioctl::{Opcode, Updater, opcode};
 use rustix::mm::UserfaultfdFlags;
 
+use super::blocking_read;
 use super::socket::wait_readable;
 use super::{Errno, PAGE};
 
@@ -398,6 +399,7 @@ impl Uffd {
 
     /// Returns true if a fault or a change waits to be read.
     pub fn has_messages(&self) -> bool {
+        blocking_read::end_of(self.as_fd());
         wait_readable(&[self.as_fd()], Some(0)).is_ok_and(|ready| ready != 0)
     }
 
@@ -495,6 +497,13 @@ impl Uffd {
 
     /// Reads the messages that are there; none is not an error.
     pub fn read(&self, into: &mut Messages) -> Result<(), Errno> {
+        blocking_read::end_of(self.as_fd());
+        self.read_waiting(into)
+    }
+
+    /// As [`read`](Self::read), but waits for a message if the file is one that waits: see
+    /// [`blocking_read`].
+    pub(super) fn read_waiting(&self, into: &mut Messages) -> Result<(), Errno> {
         let room = std::mem::size_of_val(&into.raw);
         into.len = 0;
         // SAFETY: the bytes are those of `into.raw`, whose element type takes any bit pattern.
