@@ -52,7 +52,9 @@ impl Engine {
             self.addresses.adoption_mut().note_scan(ns);
         }
         self.charge_beside(sizes.anonymous_pages);
+        let room = self.line.room_beside(sizes.anonymous_pages);
         let adoption = self.addresses.adoption_mut();
+        adoption.note_room(room);
         adoption.plan_look(has_changed, self.now);
         if adoption.is_measure_due(self.now) {
             let began = units::now();

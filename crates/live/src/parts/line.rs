@@ -243,6 +243,14 @@ impl Line {
         self.shared.frames_resident() < total - total / 4
     }
 
+    /// This process's part of the pages that may come to the memory of the run, where it has
+    /// `pages` in memory, managed or not.
+    pub fn room_beside(&self, pages: u64) -> u64 {
+        let in_use = self.shared.frames_resident().max(pages);
+        let processes = self.shared.processes().count().max(1) as u64;
+        self.shared.frames_total().saturating_sub(in_use) / processes
+    }
+
     /// The pages that the other processes of the run have in memory.
     pub fn resident_in_others(&self) -> u64 {
         let own = self.record();

@@ -9,6 +9,11 @@ use crate::requests::Taken;
 const SCAN_NS_LEAST: u64 = 2_000_000;
 /// The least pause between two looks, as a multiple of the duration of the last.
 const SCAN_COSTS: u64 = 30;
+/// The same where there is room for all that can come by then.
+const SCAN_COSTS_WITH_ROOM: u64 = 150;
+/// The time in which a program can fill a page that the engine does not know of, with as much
+/// again to spare.
+const FILL_NS: u64 = 500;
 /// The time after a fork at which memory is looked at.
 const SCAN_NS_FORKED: u64 = 10_000_000;
 /// The time after which memory is looked at again while it does not grow.
@@ -52,6 +57,8 @@ pub struct Adoption {
     pause_ns: u64,
     /// The time that the last scan took.
     scan_ns: u64,
+    /// The pages that may come beside those that are in memory.
+    room: u64,
     size_pages: u64,
     /// The time at which memory that is not managed is measured next.
     next_measure: Time,
@@ -83,6 +90,7 @@ impl Adoption {
             next_full: Time(0),
             pause_ns: SCAN_NS_LEAST,
             scan_ns: 0,
+            room: 0,
             size_pages: 0,
             next_measure: Time(0),
             unmanaged_since: None,
@@ -197,6 +205,11 @@ impl Adoption {
         self.scan_ns = ns;
     }
 
+    /// Learns how many `pages` may come beside those that are in memory.
+    pub fn note_room(&mut self, pages: u64) {
+        self.room = pages;
+    }
+
     /// Plans the next look.
     pub fn plan_look(&mut self, has_changed: bool, now: Time) {
         let pause = match has_changed {
@@ -210,7 +223,8 @@ impl Adoption {
 
     /// The pause between two looks while memory changes.
     fn pause_of_change(&self) -> u64 {
-        SCAN_NS_LEAST.max(self.scan_ns * SCAN_COSTS)
+        let with_room = (self.scan_ns * SCAN_COSTS_WITH_ROOM).min(self.room * FILL_NS);
+        SCAN_NS_LEAST.max(self.scan_ns * SCAN_COSTS).max(with_room)
     }
 
     /// Returns true if memory that is not managed is to be measured.
@@ -350,6 +364,20 @@ mod tests {
         adoption.want_scan();
         assert_eq!(adoption.due(), NOW.after_ns(SCAN_NS_LEAST * SCAN_COSTS));
         assert!(!adoption.is_look_wanted());
+        // Where there is room, they are rarer, but not so rare that it could be filled.
+        for (room, pause_ns) in [
+            (1000, SCAN_NS_LEAST * SCAN_COSTS),
+            (200_000, 200_000 * FILL_NS),
+            (u64::MAX / FILL_NS, SCAN_NS_LEAST * SCAN_COSTS_WITH_ROOM),
+        ] {
+            adoption.note_room(room);
+            adoption.plan_look(false, NOW);
+            adoption.want_scan();
+            assert_eq!(
+                adoption.due(),
+                NOW.after_ns(pause_ns.min(adoption.pause_ns))
+            );
+        }
         // The next look is a scan, whatever the size.
         assert_eq!(adoption.note_size(0, NOW), (false, true));
     }
