@@ -51,6 +51,31 @@ static void alone(void) {
     printf("wait %d %d, of all kinds %d %d\n", any, no_child, all, none);
 }
 
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#else
+static char __libc_single_threaded;
+#endif
+
+static void *end_at_once(void *answer) {
+    return answer;
+}
+
+/* What the C library says of the number of threads: by itself, in a child, and after a thread. */
+static void single(void) {
+    pthread_t thread;
+    printf("single %d, ", __libc_single_threaded);
+    fflush(stdout);
+    if (fork() == 0) {
+        printf("in a child %d, ", __libc_single_threaded);
+        exit(0);
+    }
+    wait(0);
+    pthread_create(&thread, 0, end_at_once, 0);
+    printf("with a thread %d\n", __libc_single_threaded);
+    pthread_join(thread, 0);
+}
+
 static volatile int is_set;
 
 static void *call(void *answer) {
@@ -146,6 +171,7 @@ int main(int count, char **words) {
         }
         fill();
         if (!strcmp(words[at], "alone")) alone();
+        else if (!strcmp(words[at], "single")) single();
         else if (!strcmp(words[at], "filter")) filter();
         else if (!strcmp(words[at], "rights")) gives_up_rights();
         else if (!strcmp(words[at], "waits")) {

@@ -25,6 +25,11 @@ fn found_b18_a_program_has_the_threads_and_children_that_it_has() {
 }
 
 #[test]
+fn a_program_of_one_thread_keeps_the_ways_for_one() {
+    built::compare("apart-single", SOURCE, &["single"]);
+}
+
+#[test]
 fn found_b18_a_filter_for_all_threads_of_several_is_set() {
     if let Some(program) = Built::new("apart-filter", SOURCE) {
         program.compare(&[&[]], &["filter"]);
