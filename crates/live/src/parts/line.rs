@@ -243,12 +243,14 @@ impl Line {
         self.shared.frames_resident() < total - total / 4
     }
 
-    /// This process's part of the pages that may come to the memory of the run, where it has
-    /// `pages` in memory, managed or not.
+    /// The pages that may come to the memory of the run, where this process has `pages` in memory,
+    /// managed or not, and is the only one. With others there is no knowing: a process that begins
+    /// needs what is left, and what these have is to be known before.
     pub fn room_beside(&self, pages: u64) -> u64 {
-        let in_use = self.shared.frames_resident().max(pages);
-        let processes = self.shared.processes().count().max(1) as u64;
-        self.shared.frames_total().saturating_sub(in_use) / processes
+        match self.shared.processes().count() {
+            0 | 1 => self.shared.frames_total().saturating_sub(pages),
+            _ => 0,
+        }
     }
 
     /// The pages that the other processes of the run have in memory.
