@@ -334,7 +334,7 @@ fn change_signals(way: libc::c_int, mask: u64) -> u64 {
 /// `start..start + bytes` is memory for nothing else.
 unsafe fn run_once(start: usize, bytes: usize) -> Result<(), Errno> {
     // SAFETY: attributes are initialised before use and destroyed after; the stack is the
-    // caller's.
+    // caller's. The thread has ended when the C library is to know that there is one again.
     unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         let mut handle: libc::pthread_t = 0;

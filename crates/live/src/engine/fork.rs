@@ -67,9 +67,9 @@ use crate::parts::units::{address_of, now, page_of, pages_in};
 use crate::requests::Requests;
 use crate::shared::{Loan, Offer, ProcessIndex};
 use crate::sys::maps::{Area, Maps};
+use crate::sys::memory;
 use crate::sys::uffd::{Progress, Stop, Uffd};
 use crate::sys::{PAGE, program, socket, thread};
-use crate::sys::{blocking_read, memory};
 
 /// The pause between two looks whether the address space is at rest.
 const QUIET_PAUSE: Duration = Duration::from_micros(50);
@@ -116,8 +116,9 @@ impl Engine {
     /// has left.
     pub(super) fn rest(&mut self, thread: u32, child: ProcessIndex, requests: &Requests) {
         let program = self.machine.program().as_fd().as_raw_fd();
-        blocking_read::end();
-        let files = [Some(program), Some(self.line.doorbell()), None, None];
+        // The supervisor has to wait.
+        let [program, doorbell, _] = self.line.wakers(program);
+        let files = [program, doorbell, None, None];
         let begun = now();
         while !requests.take_thaw() {
             // It may have been read before the rest began, or be refused for now.

@@ -247,9 +247,9 @@ impl Line {
     /// managed or not, and is the only one. With others there is no knowing: a process that begins
     /// needs what is left, and what these have is to be known before.
     pub fn room_beside(&self, pages: u64) -> u64 {
-        match self.shared.processes().count() {
-            0 | 1 => self.shared.frames_total().saturating_sub(pages),
-            _ => 0,
+        match self.shared.processes().nth(1) {
+            None => self.shared.frames_total().saturating_sub(pages),
+            Some(_) => 0,
         }
     }
 
@@ -305,7 +305,8 @@ impl Line {
     }
 
     /// The files to sleep on: the program's faults and changes, which come by `program`, requests
-    /// of its threads, and the supervisor, if there is one.
+    /// of its threads, and the supervisor, if there is one. They can be polled from now on, as none
+    /// of them is one that [waits](blocking_read).
     pub fn wakers(&self, program: RawFd) -> [Option<RawFd>; LISTENED_MAX] {
         blocking_read::end();
         let control = self.control.as_ref().map(AsRawFd::as_raw_fd);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::{Errno, last_error, program};
 
 /// The signal that wakes the engine. The C library keeps it from programs (it cancels threads
-/// with it), so that it has no other use; the engine's thread blocks it and reads it from a
-/// descriptor, so that no handler ever runs.
+/// with it), so that it has no other use. The engine's thread blocks it and reads it from a
+/// descriptor; its handler runs only where it ends a [`blocking_read`](super::blocking_read).
 pub(super) const DOORBELL: i32 = 32;
 
 /// Signals, one bit each; the lowest bit is signal 1.
@@ -63,9 +63,7 @@ pub(super) fn set_handler(signals: [i32; 3], handler: extern "C" fn(i32)) -> Res
         action.sa_flags = libc::SA_RESTART;
         libc::sigaction(signals[0], &raw const action, std::ptr::null_mut())
     };
-    if answer != 0 {
-        return Err(last_error());
-    }
+    outcome(answer.into())?;
     let mut action = [0u64; 4];
     exchange_action(signals[0], std::ptr::null(), action.as_mut_ptr())?;
     let mut rest = signals[1..].iter();
@@ -77,10 +75,7 @@ pub(super) fn set_handler(signals: [i32; 3], handler: extern "C" fn(i32)) -> Res
 fn exchange_action(signal: i32, new: *const u64, old: *mut u64) -> Result<(), Errno> {
     // SAFETY: what is not null is live and of the kernel's size, by the callers above.
     let answer = unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, old, 8usize) };
-    match answer {
-        0 => Ok(()),
-        _ => Err(last_error()),
-    }
+    outcome(answer)
 }
 
 /// Has the calling thread get `SIGIO` whenever something arrives at a socket, or it is closed.
@@ -104,9 +99,7 @@ pub(super) fn send_word_of(socket: BorrowedFd<'_>) -> Result<(), Errno> {
             &raw const owner,
         )
     };
-    if answer != 0 {
-        return Err(last_error());
-    }
+    outcome(answer)?;
     let asynchronous = rustix::fs::OFlags::from_bits_retain(libc::O_ASYNC as u32);
     rustix::fs::fcntl_setfl(socket, flags | asynchronous)
 }
@@ -128,33 +121,39 @@ impl Alarm {
             let clock = libc::CLOCK_MONOTONIC;
             libc::syscall(libc::SYS_timer_create, clock, &raw const event, &raw mut id)
         };
-        match answer {
-            0 => Ok(Alarm(id)),
-            _ => Err(last_error()),
-        }
+        outcome(answer).map(|()| Alarm(id))
     }
 
     /// Has it send the signal once, in `ns`, and not when it was set to before.
     pub fn set(&self, ns: u64) -> Result<(), Errno> {
-        let once = libc::itimerspec {
-            it_interval: libc::timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: libc::timespec {
-                tv_sec: (ns.max(1) / 1_000_000_000) as libc::time_t,
-                tv_nsec: (ns.max(1) % 1_000_000_000) as libc::c_long,
-            },
-        };
+        let once = once_in(ns);
         // SAFETY: reads the live times that it gets.
         let answer = unsafe {
             let none = std::ptr::null_mut::<u8>();
             libc::syscall(libc::SYS_timer_settime, self.0, 0, &raw const once, none)
         };
-        match answer {
-            0 => Ok(()),
-            _ => Err(last_error()),
-        }
+        outcome(answer)
+    }
+}
+
+/// The setting of a timer that ends once, `ns` from now.
+fn once_in(ns: u64) -> libc::itimerspec {
+    let time = |ns: u64| libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    };
+    libc::itimerspec {
+        it_interval: time(0),
+        // A zero would take the setting back.
+        it_value: time(ns.max(1)),
+    }
+}
+
+/// The outcome of a call that answers zero, or that it failed.
+fn outcome(answer: libc::c_long) -> Result<(), Errno> {
+    match answer {
+        0 => Ok(()),
+        _ => Err(last_error()),
     }
 }
 
@@ -165,10 +164,7 @@ fn change_mask(how: i32, signals: SignalSet) -> Result<SignalSet, Errno> {
         let (signals, before) = (&raw const signals.0, &raw mut before);
         libc::syscall(libc::SYS_rt_sigprocmask, how, signals, before, 8usize)
     };
-    match answer {
-        0 => Ok(SignalSet(before)),
-        _ => Err(last_error()),
-    }
+    outcome(answer).map(|()| SignalSet(before))
 }
 
 /// Takes those of `signals` that are pending, and answers which they were.
@@ -229,22 +225,11 @@ pub fn timer() -> Result<OwnedFd, Errno> {
 /// Rings a doorbell that is the timer of this number. Should the program have closed it, another
 /// file of that number comes to no harm.
 pub fn ring_timer(number: RawFd) -> Result<(), Errno> {
-    let zero = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let at_once = libc::itimerspec {
-        it_interval: zero,
-        it_value: libc::timespec { tv_nsec: 1, ..zero },
-    };
+    let at_once = once_in(0);
     // SAFETY: reads the live times it is given.
     let answer =
         unsafe { libc::timerfd_settime(number, 0, &raw const at_once, std::ptr::null_mut()) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(last_error())
-    }
+    outcome(answer.into())
 }
 
 /// Silences the doorbell.
@@ -326,11 +311,7 @@ fn own() -> u32 {
 fn send(process: u32, thread: u32, signal: i32) -> Result<(), Errno> {
     // SAFETY: signals a thread of that process; the kernel checks that it is one.
     let answer = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
-    if answer == 0 {
-        Ok(())
-    } else {
-        Err(last_error())
-    }
+    outcome(answer)
 }
 
 #[cfg(test)]

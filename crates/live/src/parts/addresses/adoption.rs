@@ -364,22 +364,25 @@ mod tests {
         adoption.want_scan();
         assert_eq!(adoption.due(), NOW.after_ns(SCAN_NS_LEAST * SCAN_COSTS));
         assert!(!adoption.is_look_wanted());
-        // Where there is room, they are rarer, but not so rare that it could be filled.
-        for (room, pause_ns) in [
-            (1000, SCAN_NS_LEAST * SCAN_COSTS),
-            (200_000, 200_000 * FILL_NS),
-            (u64::MAX / FILL_NS, SCAN_NS_LEAST * SCAN_COSTS_WITH_ROOM),
-        ] {
-            adoption.note_room(room);
-            adoption.plan_look(false, NOW);
-            adoption.want_scan();
-            assert_eq!(
-                adoption.due(),
-                NOW.after_ns(pause_ns.min(adoption.pause_ns))
-            );
-        }
         // The next look is a scan, whatever the size.
         assert_eq!(adoption.note_size(0, NOW), (false, true));
+    }
+
+    #[test]
+    fn scans_are_rarer_where_there_is_room_but_never_so_rare_that_it_could_be_filled() {
+        const SCAN_NS: u64 = 100_000;
+        let mut adoption = Adoption::new();
+        adoption.note_scan(SCAN_NS);
+        for (room, pause_ns) in [
+            (0, SCAN_NS * SCAN_COSTS),
+            (1000, SCAN_NS * SCAN_COSTS),
+            (20_000, 20_000 * FILL_NS),
+            (1_000_000, SCAN_NS * SCAN_COSTS_WITH_ROOM),
+        ] {
+            adoption.note_room(room);
+            adoption.plan_look(true, NOW);
+            assert_eq!(adoption.due(), NOW.after_ns(pause_ns), "{room}");
+        }
     }
 
     #[test]
