@@ -12,7 +12,11 @@ use std::path::PathBuf;
 use tidemark_core::id::{PAGE_BYTES, PagerId};
 
 use crate::glob::Glob;
+use crate::requests::{FileMapping, is_copy};
 use crate::sys::{Errno, PAGE};
+
+/// The largest copy that is managed, as a part of the budget.
+const COPY_PART: usize = 2;
 
 /// A part of the address space that shows a part of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +118,17 @@ impl Mapped {
             are_written,
             ..Mapped::default()
         }
+    }
+
+    /// Returns true if a mapping is a *copy* of a file that is managed whatever its path, in a
+    /// budget of `budget` pages: private, and for the program to write to. What it writes there is
+    /// private memory, as of the heap.
+    ///
+    /// A small one is not worth the calls. A large one may be a file that is hardly written to,
+    /// whose pages cost nothing in the page cache.
+    pub fn wants_copy(made: &FileMapping, budget: u32) -> bool {
+        let most = budget as usize / COPY_PART * PAGE;
+        is_copy(made.bytes, made.kind) && made.bytes <= most
     }
 
     /// Returns true if a file of this path is to be managed.
@@ -239,6 +254,7 @@ impl Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::requests::SHARED;
 
     fn part(start: usize, end: usize, first: u64) -> Part {
         Part {
@@ -259,6 +275,27 @@ mod tests {
             bytes: 4097,
             write_failures: (0, None),
             uses: 0,
+        }
+    }
+
+    #[test]
+    fn copies_are_private_to_write_to_and_neither_small_nor_large() {
+        let (read, write, execute) = (1, 2, 4);
+        let is_wanted = |bytes, kind| {
+            let made = FileMapping {
+                start: 0,
+                bytes,
+                file: 3,
+                first: 0,
+                kind,
+            };
+            Mapped::wants_copy(&made, 4096)
+        };
+        assert!(is_wanted(1 << 20, read | write) && is_wanted(8 << 20, write));
+        assert!(!is_wanted((1 << 20) - PAGE, read | write));
+        assert!(!is_wanted((8 << 20) + PAGE, read | write));
+        for kind in [read, read | write | execute, read | write | SHARED, 0] {
+            assert!(!is_wanted(2 << 20, kind), "{kind:x}");
         }
     }
 

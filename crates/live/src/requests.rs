@@ -33,6 +33,16 @@ pub const SHARED: u32 = 1 << 8;
 /// The answer that something was a managed file's, and went well.
 pub const TAKEN: u64 = 1;
 
+/// The least size of a copy of a file that is managed without being named, in bytes.
+const COPY_LEAST: usize = 1 << 20;
+
+/// Returns true if a mapping of this many bytes is private, to be written to, and not small. Its
+/// `kind` is that of a [`FileMapping`].
+pub fn is_copy(bytes: usize, kind: u32) -> bool {
+    let rights = kind & (libc::PROT_WRITE | libc::PROT_EXEC) as u32;
+    kind & SHARED == 0 && rights == libc::PROT_WRITE as u32 && bytes >= COPY_LEAST
+}
+
 /// A mapping of a file that the program has just made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileMapping {

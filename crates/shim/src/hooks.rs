@@ -111,7 +111,7 @@ fn map(
     if flags & libc::MAP_FIXED != 0 {
         files::leave(start, bytes);
     }
-    if files::is_wanted(flags, file) {
+    if files::is_wanted(bytes, rights, flags, file) {
         return map_file(start, bytes, rights, flags, file, offset);
     }
     let is_private = flags & libc::MAP_ANONYMOUS != 0 && flags & libc::MAP_PRIVATE != 0;

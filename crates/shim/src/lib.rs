@@ -143,9 +143,7 @@ fn start(setup: Setup) -> Result<(), Trouble> {
         signal::end_process();
     }));
     exclude_own_data();
-    if setup.files.is_some() {
-        hooks::files::note_wanted(setup.are_files_written);
-    }
+    hooks::files::note_wanted(&setup);
     if setup.measures_locks {
         meters::start();
     }

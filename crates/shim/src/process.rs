@@ -15,6 +15,7 @@ use tidemark_live::sys::futex;
 use tidemark_live::sys::lifeline::Lifeline;
 
 use self::files::Files;
+pub(crate) use self::files::Wanted;
 pub(crate) use self::forking::FORK_PAUSE;
 use self::forking::Forking;
 use self::growth::Growth;

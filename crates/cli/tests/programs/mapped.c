@@ -148,6 +148,46 @@ static void change(void) {
     say("the file", wrong(other, 0, WHOLE, 0));
 }
 
+enum { COPIED = 768, BEFORE_COPY = 99 };
+
+/* What is changed in a part of the file, and what is not, after memory has been short. */
+static void say_copy(const char *who, const unsigned char *start, unsigned char value) {
+    size_t changed = 0, bytes = (size_t)12 << 20;
+    unsigned char *much = malloc(bytes);
+    memset(much, value, bytes);
+    for (size_t page = 0; page < COPIED; page += 3)
+        for (size_t at = 0; at < PAGE; at++)
+            changed += start[page * PAGE + at] != value;
+    say(who, wrong(start, BEFORE_COPY * PAGE, COPIED * PAGE, is_third));
+    say("changed", changed);
+    free(much);
+}
+
+/* A private mapping to write to, as of an archive of classes; a small one, and a large one. */
+static void copy(void) {
+    int rights = PROT_READ | PROT_WRITE;
+    unsigned char *start =
+        map_at(0, COPIED * PAGE, rights, MAP_PRIVATE, BEFORE_COPY * PAGE);
+    unsigned char *small = map_at(0, 100 * PAGE, rights, MAP_PRIVATE, 0);
+    unsigned char *large = map(rights, MAP_PRIVATE);
+    small[0] = large[0] = 5;
+    for (size_t page = 0; page < COPIED; page += 3)
+        memset(start + page * PAGE, 7, PAGE);
+    say_copy("own", start, 7);
+    pid_t child = fork();
+    for (size_t page = 0; page < COPIED; page += 3)
+        memset(start + page * PAGE, child ? 8 : 9, PAGE);
+    if (child == 0) {
+        say_copy("child's", start, 9);
+        _exit(0);
+    }
+    waitpid(child, 0, 0);
+    say_copy("parent's", start, 8);
+    say("small", wrong(small, 0, 100 * PAGE, is_third));
+    say("large", wrong(large, 0, WHOLE, is_third));
+    say("the file", wrong(map(PROT_READ, MAP_SHARED), 0, WHOLE, 0));
+}
+
 static void fork_here(void) {
     unsigned char *start = map(PROT_READ | PROT_WRITE, MAP_PRIVATE);
     unsigned char *shared = map(PROT_READ, MAP_SHARED);
@@ -430,7 +470,7 @@ static const struct {
 } WAYS[] = {{"read", read_all}, {"change", change},       {"fork", fork_here}, {"apart", take_apart},
             {"protect", protect}, {"closed", write_closed}, {"beyond", go_beyond},
             {"advise", advise}, {"threads", share},       {"lock", lock},      {"pass", pass},
-            {"cut", cut},       {"fork-call", fork_by_call}};
+            {"cut", cut},       {"fork-call", fork_by_call}, {"copy", copy}};
 
 int main(int count, char **words) {
     if (count != 3)

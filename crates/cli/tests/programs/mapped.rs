@@ -65,6 +65,34 @@ fn forked_children_have_mapped_files() {
     compare("mapped-fork", &["fork", "fork-call"]);
 }
 
+/// Without `--files` the private mapping to write to that is neither small nor large is managed.
+#[test]
+fn copies_of_files_are_managed_without_being_named() {
+    let Some(program) = Built::new("mapped-copy", SOURCE) else {
+        return;
+    };
+    let data = program.scratch.join("data").display().to_string();
+    let statistics = program.scratch.join("statistics.json");
+    let native = program.run_natively(&["copy", &data]);
+    let path = statistics.display().to_string();
+    let outcome = program.run_managed(&["--stats", &path], &["copy", &data]);
+    built::expect_same(&outcome, &native, "copy");
+    let total = Statistics::read(&statistics, "copy", &outcome);
+    assert_eq!(total.field("file_mappings"), 1);
+    assert_eq!(total.field("file_mappings_passed"), 0);
+    assert!(total.field("file_ins") >= 512);
+    total.check("copy");
+    for other in [
+        &["--in-step", "--stats", &path],
+        &["--in-thread", "--stats", &path],
+    ] {
+        let outcome = program.run_managed(other, &["copy", &data]);
+        built::expect_same(&outcome, &native, "copy");
+        let total = Statistics::read(&statistics, "copy", &outcome);
+        assert_eq!(total.field("file_mappings"), 0, "{other:?}");
+    }
+}
+
 #[test]
 fn mappings_that_cant_be_kept_right_are_left_alone_and_counted() {
     let Some(program) = Built::new("mapped-pass", SOURCE) else {

@@ -1,5 +1,5 @@
-//! Mapped files: mappings that are filled from the program's files and counted in the budget
-//! (`run --files`).
+//! Mapped files: mappings that are filled from the program's files and counted in the budget:
+//! copies that are written to, and with `run --files` others.
 //!
 //! The program's call makes the mapping that it asks for, with all that the kernel checks. Then the
 //! engine puts private memory in its place, whose pages it brings from the file: by a descriptor of
@@ -9,12 +9,12 @@
 //! counted.
 //!
 //! # Invariants
-//! 1. A part of [`Mapped`](crate::mapped::Mapped) is managed, and no part of it reads as zeros but
+//! 1. A part of [`Mapped`] is managed, and no part of it reads as zeros but
 //!    what is zeros in the file: where a page has gone without a word it is read again.
 //! 2. Beyond the end of its file a part has no region in the core: a touch of that is a fault
 //!    without one, and ends with `SIGBUS` unless the file has grown.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ use tidemark_core::seams::machine::{Machine, Rights};
 use tidemark_core::seams::pager::Direction;
 
 use super::Engine;
-use crate::mapped::{MappedFile, Part};
+use crate::mapped::{Mapped, MappedFile, Part};
 use crate::parts::intake::{Arrival, RUN_MAX};
 use crate::parts::trouble::{Trouble, pid, say};
 use crate::parts::units::{address_of, page_of, pages_in};
@@ -106,18 +106,19 @@ impl Engine {
             return false;
         };
         let cleared = self.make_way_for(made, &facts);
-        if !self
-            .addresses
-            .files()
-            .wants(facts.path.as_os_str().as_bytes())
-        {
+        let path = facts.path.as_os_str().as_bytes();
+        let is_wanted = self.addresses.files().wants(path);
+        let is_copy =
+            self.setup.are_copies_managed && Mapped::wants_copy(&made, self.vm.config().frames_max);
+        if !is_wanted && !is_copy {
             return false;
         }
-        match self.replace_mapping(made, &file, &facts, cleared) {
+        match self.replace_mapping(made, &file, &facts, cleared, is_wanted) {
             Ok(()) => {
                 self.telemetry.add(Counter::FileMappings, 1);
                 true
             }
+            Err(_) if !is_wanted => false,
             Err(passed) => {
                 self.telemetry.add(Counter::FileMappingsPassed, 1);
                 self.telemetry
@@ -152,6 +153,7 @@ impl Engine {
         file: &OwnedFd,
         facts: &Facts,
         cleared: Result<(), Passed>,
+        is_wanted: bool,
     ) -> Result<(), Passed> {
         let is_writable = made.kind & WRITE != 0;
         let is_shared = made.kind & SHARED != 0;
@@ -161,7 +163,7 @@ impl Engine {
         if reserve::is_locked(made.start, made.bytes) {
             return Err(Passed::Locked);
         }
-        let source = open_again(file, facts, is_written)?;
+        let source = open_again(file, facts, is_written, is_wanted)?;
         let bytes = source.bytes;
         if is_written {
             self.claim_file(facts.identity)?;
@@ -753,9 +755,21 @@ fn judge(made: FileMapping, facts: &Facts, is_written: bool) -> Result<(), Passe
 }
 
 /// Opens a file of the program anew, so that nothing the program does to its descriptor matters.
-fn open_again(file: &OwnedFd, facts: &Facts, is_written: bool) -> Result<Source, Passed> {
-    use std::os::fd::AsRawFd;
+/// One that the user wants to be managed (`is_wanted`) is read past the page cache. Others are
+/// probably cached.
+fn open_again(
+    file: &OwnedFd,
+    facts: &Facts,
+    is_written: bool,
+    is_wanted: bool,
+) -> Result<Source, Passed> {
     let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let read_only = |(own, bytes): (OwnedFd, u64)| Source {
+        file: own.into(),
+        cached: None,
+        bytes,
+        is_constant: false,
+    };
     let source = match is_written {
         true => files::open_beside(link.as_ref()).map(|opened| Source {
             file: opened.file.into(),
@@ -763,12 +777,8 @@ fn open_again(file: &OwnedFd, facts: &Facts, is_written: bool) -> Result<Source,
             bytes: opened.bytes,
             is_constant: false,
         }),
-        false => files::open(link.as_ref()).map(|(own, bytes)| Source {
-            file: own.into(),
-            cached: None,
-            bytes,
-            is_constant: false,
-        }),
+        false if is_wanted => files::open(link.as_ref()).map(read_only),
+        false => files::open_cached(link.as_ref()).map(read_only),
     };
     let source = source.map_err(|_| Passed::Unreadable)?;
     if source.bytes == 0 || source.bytes < facts.bytes {

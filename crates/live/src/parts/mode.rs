@@ -12,6 +12,7 @@
 //! | [every turn looks at everything](Mode::looks_at_all_each_turn) | | yes | |
 //! | [the helper is there from the start](Mode::needs_hand_at_once) | | yes | yes |
 //! | [files can be managed](Mode::manages_files) | yes | | yes |
+//! | [copies of files are managed](Mode::manages_copies) | yes | | |
 
 /// Smaller mappings are left alone in step. The filter that the lab takes for traces leaves out
 /// the same ones.
@@ -89,6 +90,12 @@ impl Mode {
     /// fail where they can't wait for it.
     pub fn manages_files(self) -> bool {
         self != Mode::InThread
+    }
+
+    /// Returns true if copies of files are managed without being named. In step the lab has to know
+    /// which files are managed.
+    pub fn manages_copies(self) -> bool {
+        self == Mode::Thread
     }
 }
 

@@ -49,6 +49,9 @@ pub struct Setup {
     pub files: Option<Glob>,
     /// True if the user has given that pattern.
     pub is_file_named: bool,
+    /// True if [copies of files](crate::mapped::Mapped::wants_copy) are managed, whatever their
+    /// paths.
+    pub are_copies_managed: bool,
     /// True if shared mappings of files that are written to are managed, too.
     pub are_files_written: bool,
     /// True if what is written to the swap file is not encrypted.
@@ -114,6 +117,8 @@ impl Setup {
             value: Some(wrong.into()),
         })?;
         let (files, is_file_named) = wanted_files()?;
+        let windows = windows()?;
+        let holds_calls = std::env::var_os(control::CALLS).is_some();
         let name = std::fs::read_to_string("/proc/self/comm").unwrap_or_default();
         Ok(Setup {
             control,
@@ -127,13 +132,14 @@ impl Setup {
             store,
             files: files.filter(|_| mode.manages_files()),
             is_file_named,
+            are_copies_managed: mode.manages_copies() && windows.is_none() && !holds_calls,
             are_files_written: std::env::var_os(control::FILES_WRITE).is_some(),
             is_swap_plain: std::env::var_os(control::PLAIN_SWAP).is_some(),
             faults,
             decisions: std::env::var_os(control::DECISIONS).map(PathBuf::from),
             counters: std::env::var_os(control::COUNTERS).map(absolute),
-            windows: windows()?,
-            holds_calls: std::env::var_os(control::CALLS).is_some(),
+            windows,
+            holds_calls,
             measures_locks: std::env::var_os(control::LOCKS).is_some(),
             is_verbose: std::env::var_os(control::VERBOSE).is_some(),
             name: name.trim_end().into(),

@@ -92,6 +92,16 @@ struct Open {
 /// Opens a file to read pages from it, past the host's page cache where its file system can.
 /// Answers its size, too.
 pub fn open(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
+    let (file, bytes) = open_cached(path)?;
+    let set = |flags| rustix::fs::fcntl_setfl(&file, flags);
+    if set(OFlags::DIRECT).is_err() || !can_read(&file) {
+        set(OFlags::empty()).map_err(Unsuitable::Call)?;
+    }
+    Ok((file, bytes))
+}
+
+/// Opens a file to read pages from it by way of the host's page cache. Answers its size, too.
+pub fn open_cached(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
     // A pipe without a writer is not waited for.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(Unsuitable::Call)?;
@@ -100,10 +110,7 @@ pub fn open(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
         return Err(Unsuitable::Kind);
     }
     // Of a file that is not waited for, some file systems would refuse what they can't do at once.
-    let set = |flags| rustix::fs::fcntl_setfl(&file, flags);
-    if set(OFlags::DIRECT).is_err() || !can_read(&file) {
-        set(OFlags::empty()).map_err(Unsuitable::Call)?;
-    }
+    rustix::fs::fcntl_setfl(&file, OFlags::empty()).map_err(Unsuitable::Call)?;
     Ok((file, found.st_size as u64))
 }
 
@@ -113,7 +120,7 @@ pub fn open(path: &Path) -> Result<(OwnedFd, u64), Unsuitable> {
 /// room.
 pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, Unsuitable> {
     let call = Unsuitable::Call;
-    let (cached, mut size) = open_cached(path, is_new)?;
+    let (cached, mut size) = open_cached_to_write(path, is_new)?;
     // Some file systems know no locks, and say so.
     let locked = rustix::fs::flock(&cached, FlockOperation::NonBlockingLockExclusive);
     if locked == Err(Errno::WOULDBLOCK) {
@@ -138,7 +145,7 @@ pub fn open_to_write(path: &Path, bytes: u64, is_new: bool) -> Result<Writable, 
 /// Opens the file of a mapping to read and to write pages of it, without a lock: the program might
 /// hold or want one.
 pub fn open_beside(path: &Path) -> Result<Writable, Unsuitable> {
-    let (file, size) = open_cached(path, false)?;
+    let (file, size) = open_cached_to_write(path, false)?;
     let cached = Cached {
         file,
         process: std::process::id(),
@@ -147,7 +154,7 @@ pub fn open_beside(path: &Path) -> Result<Writable, Unsuitable> {
 }
 
 /// Opens a file to read and to write it. Answers its size, too.
-fn open_cached(path: &Path, is_new: bool) -> Result<(OwnedFd, u64), Unsuitable> {
+fn open_cached_to_write(path: &Path, is_new: bool) -> Result<(OwnedFd, u64), Unsuitable> {
     let call = Unsuitable::Call;
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let (flags, mode) = match is_new {

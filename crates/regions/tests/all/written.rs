@@ -250,7 +250,10 @@ fn a_write_that_fails_is_told_by_flush_and_nothing_is_lost() {
     };
     // The one that fails is the first that finishes, which is either of the two.
     let at = offset.unwrap();
-    assert!(path == &made.0 && [0, 30 * PAGE as u64].contains(&at), "{at}");
+    assert!(
+        path == &made.0 && [0, 30 * PAGE as u64].contains(&at),
+        "{at}"
+    );
     let told = format!("`{}` can't be written at byte {at}: ", made.0.display());
     assert!(refused.to_string().contains(&told), "{refused}");
     assert!(region[..2 * PAGE].iter().all(|byte| *byte == 1));

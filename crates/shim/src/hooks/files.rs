@@ -1,4 +1,4 @@
-//! Mappings of files that the engine manages (`run --files`).
+//! Mappings of files that the engine manages: copies, and with `run --files` others.
 //!
 //! The kernel tells the engine of what becomes of them as of other managed memory. What it says
 //! nothing of comes by here: advice, rights, and mappings that grow.
@@ -7,24 +7,29 @@ use std::ffi::{c_int, c_long};
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use tidemark_live::requests::{Ask, FileMapping, SHARED, TAKEN, WriteBack};
+use tidemark_live::engine::Setup;
+use tidemark_live::requests::{Ask, FileMapping, SHARED, TAKEN, WriteBack, is_copy};
 use tidemark_live::sys::PAGE;
 
 use super::is_followed;
 use crate::calls::{keeping_errno, regular_file, system_call};
-use crate::process::{ASK_LIMIT, PROCESS};
+use crate::process::{ASK_LIMIT, PROCESS, Wanted};
 
 /// `MADV_DONTNEED_LOCKED` (Linux `include/uapi/asm-generic/mman-common.h`).
 const DONTNEED_LOCKED: c_int = 24;
 
-/// Has mappings of files told to the engine from now on; if they `are_written`, those that are
-/// written back as well.
-pub(crate) fn note_wanted(are_written: bool) {
-    PROCESS.files.want(are_written);
+/// Has mappings of files that the engine may manage told to it from now on.
+pub(crate) fn note_wanted(setup: &Setup) {
+    let wanted = match (&setup.files, setup.are_copies_managed) {
+        (Some(_), _) => Wanted::All,
+        (None, true) => Wanted::Copies,
+        (None, false) => Wanted::Nothing,
+    };
+    PROCESS.files.want(wanted, setup.are_files_written);
 }
 
 /// Returns true if a mapping that is about to be made is to be told to the engine.
-pub(crate) fn is_wanted(flags: c_int, file: RawFd) -> bool {
+pub(crate) fn is_wanted(bytes: usize, rights: c_int, flags: c_int, file: RawFd) -> bool {
     let kind = match flags & libc::MAP_TYPE {
         libc::MAP_SHARED_VALIDATE => libc::MAP_SHARED,
         kind => kind,
@@ -35,7 +40,11 @@ pub(crate) fn is_wanted(flags: c_int, file: RawFd) -> bool {
         // Else other mappings of its file must agree with it.
         special |= libc::MAP_LOCKED;
     }
-    let is_asked = PROCESS.files.are_wanted();
+    let is_asked = match PROCESS.files.wanted() {
+        Wanted::Nothing => false,
+        Wanted::Copies => kind == libc::MAP_PRIVATE && is_copy(bytes, rights as u32),
+        Wanted::All => true,
+    };
     is_asked && is_usual && flags & special == 0 && file >= 0 && is_followed()
 }
 

@@ -1,14 +1,26 @@
 //! The place of the mappings of files that the engine manages.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The most files that are known apart. Where there are more, any may be one.
 const WRITTEN_MAX: usize = 64;
 
+/// The mappings of files that the engine may manage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Wanted {
+    /// No file's.
+    Nothing,
+    /// Those that are copies of files.
+    Copies,
+    /// All.
+    All,
+}
+
 /// The managed files of a process.
 pub(crate) struct Files {
-    /// True if there are files to manage.
-    are_wanted: AtomicBool,
+    /// The mappings to manage, as a number of [`Wanted`].
+    wanted: AtomicU8,
     /// True if files are managed, too, whose mappings are written to and whose pages are written
     /// back.
     are_written: AtomicBool,
@@ -26,7 +38,7 @@ impl Files {
     /// The state of a process without managed files, in which none are wanted.
     pub(crate) const fn new() -> Files {
         Files {
-            are_wanted: AtomicBool::new(false),
+            wanted: AtomicU8::new(Wanted::Nothing as u8),
             are_written: AtomicBool::new(false),
             lowest: AtomicUsize::new(usize::MAX),
             end: AtomicUsize::new(0),
@@ -35,16 +47,20 @@ impl Files {
         }
     }
 
-    /// Has mapped files managed from now on; if they `are_written`, also shared mappings that are
-    /// written back.
-    pub(crate) fn want(&self, are_written: bool) {
+    /// Has these mappings of files managed from now on; if they `are_written`, also shared ones
+    /// that are written back.
+    pub(crate) fn want(&self, wanted: Wanted, are_written: bool) {
         self.are_written.store(are_written, Ordering::Relaxed);
-        self.are_wanted.store(true, Ordering::Relaxed);
+        self.wanted.store(wanted as u8, Ordering::Relaxed);
     }
 
-    /// Returns true if there are files to manage.
-    pub(crate) fn are_wanted(&self) -> bool {
-        self.are_wanted.load(Ordering::Relaxed)
+    /// The mappings to manage.
+    pub(crate) fn wanted(&self) -> Wanted {
+        match self.wanted.load(Ordering::Relaxed) {
+            0 => Wanted::Nothing,
+            1 => Wanted::Copies,
+            _ => Wanted::All,
+        }
     }
 
     /// Returns true if there are files to write back.
