@@ -121,11 +121,12 @@ impl Mapped {
     }
 
     /// Returns true if a mapping is a *copy* of a file that is managed whatever its path, in a
-    /// budget of `budget` pages: private, and for the program to write to. What it writes there is
-    /// private memory, as of the heap.
+    /// budget of `budget` pages: private, for the program to write to, and at an address that it
+    /// has chosen. So programs load images of objects, which are modified and stay. A file of data
+    /// lies where the kernel puts it, may hardly be written to, and costs nothing in the page
+    /// cache.
     ///
-    /// A small one is not worth the calls. A large one may be a file that is hardly written to,
-    /// whose pages cost nothing in the page cache.
+    /// A small one is not worth the calls. A large one would leave no room for other memory.
     pub fn wants_copy(made: &FileMapping, budget: u32) -> bool {
         let most = budget as usize / COPY_PART * PAGE;
         is_copy(made.bytes, made.kind) && made.bytes <= most
@@ -254,7 +255,7 @@ impl Mapped {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::requests::SHARED;
+    use crate::requests::{PLACED, SHARED};
 
     fn part(start: usize, end: usize, first: u64) -> Part {
         Part {
@@ -280,7 +281,7 @@ mod tests {
 
     #[test]
     fn copies_are_private_to_write_to_and_neither_small_nor_large() {
-        let (read, write, execute) = (1, 2, 4);
+        let (read, write, execute) = (PLACED | 1, PLACED | 2, PLACED | 4);
         let is_wanted = |bytes, kind| {
             let made = FileMapping {
                 start: 0,
@@ -294,7 +295,7 @@ mod tests {
         assert!(is_wanted(1 << 20, read | write) && is_wanted(8 << 20, write));
         assert!(!is_wanted((1 << 20) - PAGE, read | write));
         assert!(!is_wanted((8 << 20) + PAGE, read | write));
-        for kind in [read, read | write | execute, read | write | SHARED, 0] {
+        for kind in [read, read | write | execute, read | write | SHARED, 0, 2, 3] {
             assert!(!is_wanted(2 << 20, kind), "{kind:x}");
         }
     }

@@ -30,17 +30,20 @@ const HELD: u32 = 1 << 30;
 
 /// In the kind of a [`FileMapping`], beside the rights: the mapping is shared.
 pub const SHARED: u32 = 1 << 8;
+/// Likewise: the program has chosen its address.
+pub const PLACED: u32 = 1 << 9;
 /// The answer that something was a managed file's, and went well.
 pub const TAKEN: u64 = 1;
 
 /// The least size of a copy of a file that is managed without being named, in bytes.
 const COPY_LEAST: usize = 1 << 20;
 
-/// Returns true if a mapping of this many bytes is private, to be written to, and not small. Its
-/// `kind` is that of a [`FileMapping`].
+/// Returns true if a mapping of this many bytes is private, to be written to, at an address that
+/// the program has chosen, and not small. Its `kind` is that of a [`FileMapping`].
 pub fn is_copy(bytes: usize, kind: u32) -> bool {
-    let rights = kind & (libc::PROT_WRITE | libc::PROT_EXEC) as u32;
-    kind & SHARED == 0 && rights == libc::PROT_WRITE as u32 && bytes >= COPY_LEAST
+    let write = libc::PROT_WRITE as u32;
+    let what = kind & (PLACED | SHARED | write | libc::PROT_EXEC as u32);
+    what == PLACED | write && bytes >= COPY_LEAST
 }
 
 /// A mapping of a file that the program has just made.
@@ -54,7 +57,7 @@ pub struct FileMapping {
     pub file: RawFd,
     /// The page of the file that is mapped first.
     pub first: u32,
-    /// The rights that were asked for, as `mmap` takes them, and [`SHARED`].
+    /// The rights that were asked for, as `mmap` takes them, with [`SHARED`] and [`PLACED`].
     pub kind: u32,
 }
 

@@ -163,13 +163,17 @@ static void say_copy(const char *who, const unsigned char *start, unsigned char 
     free(much);
 }
 
-/* A private mapping to write to, as of an archive of classes; a small one, and a large one. */
+/* A private mapping to write to, as of an archive of classes, in reserved space; a small one, a
+   large one, and one at no place of its own. */
 static void copy(void) {
     int rights = PROT_READ | PROT_WRITE;
-    unsigned char *start =
-        map_at(0, COPIED * PAGE, rights, MAP_PRIVATE, BEFORE_COPY * PAGE);
-    unsigned char *small = map_at(0, 100 * PAGE, rights, MAP_PRIVATE, 0);
-    unsigned char *large = map(rights, MAP_PRIVATE);
+    int kind = MAP_PRIVATE | MAP_FIXED;
+    unsigned char *room = mmap(0, 2 * WHOLE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *start = map_at(room, COPIED * PAGE, rights, kind, BEFORE_COPY * PAGE);
+    unsigned char *small = map_at(start + COPIED * PAGE, 100 * PAGE, rights, kind, 0);
+    unsigned char *large = map_at(room + WHOLE, SIZE, rights, kind, 0);
+    unsigned char *other = map_at(0, COPIED * PAGE, rights, MAP_PRIVATE, 0);
+    other[0] = 5;
     small[0] = large[0] = 5;
     for (size_t page = 0; page < COPIED; page += 3)
         memset(start + page * PAGE, 7, PAGE);
@@ -185,6 +189,7 @@ static void copy(void) {
     say_copy("parent's", start, 8);
     say("small", wrong(small, 0, 100 * PAGE, is_third));
     say("large", wrong(large, 0, WHOLE, is_third));
+    say("other", wrong(other, 0, COPIED * PAGE, is_third));
     say("the file", wrong(map(PROT_READ, MAP_SHARED), 0, WHOLE, 0));
 }
 

@@ -65,7 +65,8 @@ fn forked_children_have_mapped_files() {
     compare("mapped-fork", &["fork", "fork-call"]);
 }
 
-/// Without `--files` the private mapping to write to that is neither small nor large is managed.
+/// Without `--files` a private mapping to write to is managed that lies where the program wants it,
+/// and is neither small nor large.
 #[test]
 fn copies_of_files_are_managed_without_being_named() {
     let Some(program) = Built::new("mapped-copy", SOURCE) else {

@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use tidemark_live::engine::Setup;
-use tidemark_live::requests::{Ask, FileMapping, SHARED, TAKEN, WriteBack, is_copy};
+use tidemark_live::requests::{Ask, FileMapping, PLACED, SHARED, TAKEN, WriteBack, is_copy};
 use tidemark_live::sys::PAGE;
 
 use super::is_followed;
@@ -42,10 +42,23 @@ pub(crate) fn is_wanted(bytes: usize, rights: c_int, flags: c_int, file: RawFd) 
     }
     let is_asked = match PROCESS.files.wanted() {
         Wanted::Nothing => false,
-        Wanted::Copies => kind == libc::MAP_PRIVATE && is_copy(bytes, rights as u32),
+        Wanted::Copies => is_copy(bytes, kind_of(rights, flags)),
         Wanted::All => true,
     };
     is_asked && is_usual && flags & special == 0 && file >= 0 && is_followed()
+}
+
+/// The kind of a mapping for a [`FileMapping`].
+fn kind_of(rights: c_int, flags: c_int) -> u32 {
+    let shared = match flags & libc::MAP_TYPE {
+        libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => SHARED,
+        _ => 0,
+    };
+    let placed = match flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) {
+        0 => 0,
+        _ => PLACED,
+    };
+    rights as u32 & 0xff | shared | placed
 }
 
 /// Tells the engine of a mapping that has just been made. `is_filled`: the program has asked
@@ -58,11 +71,8 @@ pub(crate) fn announce(
     is_filled: bool,
 ) {
     PROCESS.forking.await_end();
-    let shared = match flags & libc::MAP_TYPE {
-        libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => SHARED,
-        _ => 0,
-    };
-    let is_written = shared != 0 && rights & libc::PROT_WRITE != 0;
+    let kind = kind_of(rights, flags);
+    let is_written = kind & SHARED != 0 && rights & libc::PROT_WRITE != 0;
     if is_written
         && PROCESS.files.are_written()
         && let Some(found) = regular_file(file)
@@ -76,7 +86,7 @@ pub(crate) fn announce(
                 bytes,
                 file,
                 first,
-                kind: rights as u32 & 0xff | shared,
+                kind,
             }),
             // Once it is begun it is not to be given up.
             Duration::MAX,
