@@ -193,6 +193,45 @@ static void copy(void) {
     say("the file", wrong(map(PROT_READ, MAP_SHARED), 0, WHOLE, 0));
 }
 
+/* A child has a file that has no name any more, and whose mapping no other process has. */
+static void orphan(void) {
+    int rights = PROT_READ | PROT_WRITE, pipes[2];
+    size_t bytes = COPIED * PAGE;
+    unsigned char *room = mmap(0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *start = map_at(room, bytes, rights, MAP_PRIVATE | MAP_FIXED, 0);
+    unlink(path);
+    memset(start, 7, PAGE);
+    if (pipe(pipes))
+        fail("pipe");
+    if (fork() == 0) {
+        if (fork() != 0)
+            _exit(0);
+        size_t count = wrong(start, 0, bytes, is_third) + (start[0] != 7);
+        _exit(write(pipes[1], &count, sizeof count) != sizeof count);
+    }
+    close(pipes[1]);
+    size_t count = 0;
+    ssize_t got = read(pipes[0], &count, sizeof count);
+    printf("the child has said %zd, wrong %zu\n", got, count);
+}
+
+/* Pages that are there at once are not those of the file from then on. */
+static void populate(void) {
+    size_t bytes = COPIED * PAGE, before = 0;
+    int file = open(path, O_RDWR), rights = PROT_READ | PROT_WRITE;
+    unsigned char *room = mmap(0, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int kind = MAP_PRIVATE | MAP_FIXED | MAP_POPULATE;
+    unsigned char *start = mmap(room, bytes, rights, kind, file, 0);
+    unsigned char *other = map_at(room + bytes, bytes, rights, kind, 0);
+    for (size_t page = 0; page < COPIED; page += 3)
+        before += pwrite(file, "changed", 7, page * PAGE) != 7;
+    say("not written", before);
+    say("own", wrong(start, 0, bytes, 0));
+    say("other", wrong(other, 0, bytes, 0));
+    printf("remove: %d", madvise(other, PAGE, MADV_REMOVE));
+    printf(" %s\n", strerror(errno));
+}
+
 static void fork_here(void) {
     unsigned char *start = map(PROT_READ | PROT_WRITE, MAP_PRIVATE);
     unsigned char *shared = map(PROT_READ, MAP_SHARED);
@@ -475,7 +514,8 @@ static const struct {
 } WAYS[] = {{"read", read_all}, {"change", change},       {"fork", fork_here}, {"apart", take_apart},
             {"protect", protect}, {"closed", write_closed}, {"beyond", go_beyond},
             {"advise", advise}, {"threads", share},       {"lock", lock},      {"pass", pass},
-            {"cut", cut},       {"fork-call", fork_by_call}, {"copy", copy}};
+            {"cut", cut},       {"fork-call", fork_by_call}, {"copy", copy},
+            {"orphan", orphan}, {"populate", populate}};
 
 int main(int count, char **words) {
     if (count != 3)

@@ -95,6 +95,24 @@ fn copies_of_files_are_managed_without_being_named() {
 }
 
 #[test]
+fn copies_of_files_are_in_children_and_there_at_once_as_natively() {
+    let Some(program) = Built::new("mapped-orphan", SOURCE) else {
+        return;
+    };
+    let data = program.scratch.join("data").display().to_string();
+    for (way, modes) in [
+        ("orphan", &[&[][..], &["--files"]][..]),
+        ("populate", &[&[][..], &["--files"]]),
+    ] {
+        let native = program.run_natively(&[way, &data]);
+        for mode in modes {
+            let outcome = program.run_managed(mode, &[way, &data]);
+            built::expect_same(&outcome, &native, &format!("{way} {mode:?}"));
+        }
+    }
+}
+
+#[test]
 fn mappings_that_cant_be_kept_right_are_left_alone_and_counted() {
     let Some(program) = Built::new("mapped-pass", SOURCE) else {
         return;

@@ -1,10 +1,17 @@
 //! The end of the engine: when its program has ended, or has executed another. See
 //! [`Ending`](crate::parts::ending::Ending).
 
+use std::time::Duration;
+
 use super::Engine;
 use crate::parts::ending::{QUIET_NS, Sight};
 use crate::parts::units;
 use crate::sys::program;
+
+/// The time for which the end waits for children's engines to begin.
+const CHILDREN_NS_MAX: u64 = 5_000_000_000;
+/// The pause between two looks at them.
+const CHILDREN_PAUSE: Duration = Duration::from_millis(1);
 
 impl Engine {
     /// Leaves if the program has ended, or has executed another. Answers after how long to ask
@@ -24,8 +31,23 @@ impl Engine {
         pause_ns
     }
 
+    /// Waits for the engines of forked children to begin, while this one has files for them: a file
+    /// that has no name any more can be had here alone.
+    fn wait_for_children(&mut self) {
+        if self.addresses.files().is_empty() {
+            return;
+        }
+        let end = units::now().after_ns(CHILDREN_NS_MAX);
+        self.close_needless();
+        while self.intake.freeze().awaits_children() && units::now() < end {
+            std::thread::sleep(CHILDREN_PAUSE);
+            self.close_needless();
+        }
+    }
+
     /// Ends this process, and leaves the program, which is not in the memory that it served.
     fn leave(&mut self) -> ! {
+        self.wait_for_children();
         self.finish_files();
         self.telemetry.publish_samples();
         self.publish();

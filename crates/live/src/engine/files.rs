@@ -462,6 +462,10 @@ impl Engine {
             | libc::MADV_NOHUGEPAGE
             | libc::MADV_MERGEABLE
             | libc::MADV_UNMERGEABLE => return TAKEN,
+            // Of a shared mapping that can be written to alone.
+            libc::MADV_REMOVE => {
+                return TAKEN + u64::from(Errno::ACCESS.raw_os_error().unsigned_abs());
+            }
             // Not for files.
             _ => return TAKEN + u64::from(Errno::INVAL.raw_os_error().unsigned_abs()),
         };
@@ -718,9 +722,7 @@ impl Engine {
             // It may have gone already. By its path it is the same file, if that is still there.
             copied.or_else(|_| {
                 let file = mapped.file(pager);
-                let direct = OFlags::RDONLY | OFlags::DIRECT;
-                file_maps::open_same(&file.path, file.identity, direct)
-                    .or_else(|_| file_maps::open_same(&file.path, file.identity, OFlags::RDONLY))
+                file_maps::open_same(&file.path, file.identity, OFlags::RDONLY)
             })
         });
         reopened.map_err(|(_, error)| Trouble::Call {

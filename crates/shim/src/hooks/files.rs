@@ -42,7 +42,8 @@ pub(crate) fn is_wanted(bytes: usize, rights: c_int, flags: c_int, file: RawFd) 
     }
     let is_asked = match PROCESS.files.wanted() {
         Wanted::Nothing => false,
-        Wanted::Copies => is_copy(bytes, kind_of(rights, flags)),
+        // A program that has its pages there at once wants the file as it is now.
+        Wanted::Copies => flags & libc::MAP_POPULATE == 0 && is_copy(bytes, kind_of(rights, flags)),
         Wanted::All => true,
     };
     is_asked && is_usual && flags & special == 0 && file >= 0 && is_followed()
@@ -101,7 +102,12 @@ pub(crate) fn announce(
     }
     let is_read = is_managed && advise(start, bytes, libc::MADV_WILLNEED).is_some();
     if !is_read {
-        let arguments = [start, bytes, libc::MADV_POPULATE_READ as usize, 0, 0];
+        // As the kernel does: a private mapping that may be written to has copies at once.
+        let way = match kind & SHARED == 0 && rights & libc::PROT_WRITE != 0 {
+            true => libc::MADV_POPULATE_WRITE,
+            false => libc::MADV_POPULATE_READ,
+        };
+        let arguments = [start, bytes, way as usize, 0, 0];
         // SAFETY: has the kernel read what the program has just mapped.
         unsafe { system_call(libc::SYS_madvise, arguments.map(|word| word as c_long)) };
     }

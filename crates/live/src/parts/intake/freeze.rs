@@ -78,6 +78,11 @@ impl Freeze {
         self.loans.is_waiting()
     }
 
+    /// Returns true if a child may still take something from this engine.
+    pub fn awaits_children(&self) -> bool {
+        self.loans.is_awaited()
+    }
+
     /// Returns true if what one more read brings can be kept without taking memory.
     pub fn has_room(&self) -> bool {
         self.held.has_room(MESSAGES_MAX) && self.aside.has_room(MESSAGES_MAX)

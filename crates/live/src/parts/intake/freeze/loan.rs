@@ -82,6 +82,11 @@ impl Loans {
         !self.lent.is_empty()
     }
 
+    /// Returns true if one of a child is open, also of a fork that has not been seen to end.
+    pub fn is_awaited(&self) -> bool {
+        self.is_waiting() || self.born.is_some()
+    }
+
     /// Forgets all of them, in a forked child: their numbers mean nothing there.
     pub fn forget(&mut self) {
         std::mem::forget(std::mem::take(self));
