@@ -36,8 +36,8 @@ use plan::Plan;
 /// The program's private memory is managed: at most SIZE of it is resident at a time, and the rest
 /// is in compressed memory or in a swap file that is deleted at the end. Stacks, code and shared
 /// memory are not managed, and without --files no mapped files but private mappings to write to, at
-/// addresses that the program chooses, of 1M to half of SIZE; their resident part is counted as
-/// unmanaged. The program's output, signals and exit status do not change.
+/// addresses that the program chooses, of 1M to half of the memory that it may have; their resident
+/// part is counted as unmanaged. The program's output, signals and exit status do not change.
 ///
 /// If this user may use userfaultfd for faults in user mode alone, each system call of the program
 /// waits until its memory is resident, which is slower. `tidemark doctor` shows how to permit all

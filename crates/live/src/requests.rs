@@ -30,7 +30,8 @@ const HELD: u32 = 1 << 30;
 
 /// In the kind of a [`FileMapping`], beside the rights: the mapping is shared.
 pub const SHARED: u32 = 1 << 8;
-/// Likewise: the program has chosen its address.
+/// Likewise: the program has chosen its address, and has not asked for its pages to be there at
+/// once (`MAP_POPULATE`), which would be those of the file at that moment.
 pub const PLACED: u32 = 1 << 9;
 /// The answer that something was a managed file's, and went well.
 pub const TAKEN: u64 = 1;
@@ -38,8 +39,8 @@ pub const TAKEN: u64 = 1;
 /// The least size of a copy of a file that is managed without being named, in bytes.
 const COPY_LEAST: usize = 1 << 20;
 
-/// Returns true if a mapping of this many bytes is private, to be written to, at an address that
-/// the program has chosen, and not small. Its `kind` is that of a [`FileMapping`].
+/// Returns true if a mapping of this many bytes is private, to be written to, [placed](PLACED), and
+/// not small. Its `kind` is that of a [`FileMapping`].
 pub fn is_copy(bytes: usize, kind: u32) -> bool {
     let write = libc::PROT_WRITE as u32;
     let what = kind & (PLACED | SHARED | write | libc::PROT_EXEC as u32);

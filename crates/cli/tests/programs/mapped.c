@@ -173,8 +173,7 @@ static void copy(void) {
     unsigned char *small = map_at(start + COPIED * PAGE, 100 * PAGE, rights, kind, 0);
     unsigned char *large = map_at(room + WHOLE, SIZE, rights, kind, 0);
     unsigned char *other = map_at(0, COPIED * PAGE, rights, MAP_PRIVATE, 0);
-    other[0] = 5;
-    small[0] = large[0] = 5;
+    small[0] = large[0] = other[0] = 5;
     for (size_t page = 0; page < COPIED; page += 3)
         memset(start + page * PAGE, 7, PAGE);
     say_copy("own", start, 7);
@@ -230,6 +229,19 @@ static void populate(void) {
     say("other", wrong(other, 0, bytes, 0));
     printf("remove: %d", madvise(other, PAGE, MADV_REMOVE));
     printf(" %s\n", strerror(errno));
+}
+
+/* The same of a file that is opened for writing later. */
+static void populate_early(void) {
+    size_t bytes = COPIED * PAGE, before = 0;
+    unsigned char *room = mmap(0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int kind = MAP_PRIVATE | MAP_FIXED | MAP_POPULATE;
+    unsigned char *start = map_at(room, bytes, PROT_READ | PROT_WRITE, kind, 0);
+    int file = open(path, O_RDWR);
+    for (size_t page = 0; page < COPIED; page += 3)
+        before += pwrite(file, "changed", 7, page * PAGE) != 7;
+    say("not written", before);
+    say("own", wrong(start, 0, bytes, 0));
 }
 
 static void fork_here(void) {
@@ -515,7 +527,8 @@ static const struct {
             {"protect", protect}, {"closed", write_closed}, {"beyond", go_beyond},
             {"advise", advise}, {"threads", share},       {"lock", lock},      {"pass", pass},
             {"cut", cut},       {"fork-call", fork_by_call}, {"copy", copy},
-            {"orphan", orphan}, {"populate", populate}};
+            {"orphan", orphan}, {"populate", populate},
+            {"populate-early", populate_early}};
 
 int main(int count, char **words) {
     if (count != 3)

@@ -100,9 +100,11 @@ fn copies_of_files_are_in_children_and_there_at_once_as_natively() {
         return;
     };
     let data = program.scratch.join("data").display().to_string();
+    const OTHERS: [&str; 2] = ["--files", "/elsewhere/*"];
     for (way, modes) in [
-        ("orphan", &[&[][..], &["--files"]][..]),
-        ("populate", &[&[][..], &["--files"]]),
+        ("orphan", [&[][..], &["--files"]]),
+        ("populate", [&[], &["--files"]]),
+        ("populate-early", [&[], &OTHERS]),
     ] {
         let native = program.run_natively(&[way, &data]);
         for mode in modes {

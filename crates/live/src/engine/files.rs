@@ -9,8 +9,8 @@
 //! counted.
 //!
 //! # Invariants
-//! 1. A part of [`Mapped`] is managed, and no part of it reads as zeros but
-//!    what is zeros in the file: where a page has gone without a word it is read again.
+//! 1. A part of [`Mapped`] is managed, and no part of it reads as zeros but what is zeros in the
+//!    file: where a page has gone without a word it is read again.
 //! 2. Beyond the end of its file a part has no region in the core: a touch of that is a fault
 //!    without one, and ends with `SIGBUS` unless the file has grown.
 
@@ -463,11 +463,9 @@ impl Engine {
             | libc::MADV_MERGEABLE
             | libc::MADV_UNMERGEABLE => return TAKEN,
             // Of a shared mapping that can be written to alone.
-            libc::MADV_REMOVE => {
-                return TAKEN + u64::from(Errno::ACCESS.raw_os_error().unsigned_abs());
-            }
+            libc::MADV_REMOVE => return refusal(Errno::ACCESS),
             // Not for files.
-            _ => return TAKEN + u64::from(Errno::INVAL.raw_os_error().unsigned_abs()),
+            _ => return refusal(Errno::INVAL),
         };
         for part in parts {
             let (at, pages) = (page_of(part.start), pages_in(part.start, part.end));
@@ -562,7 +560,7 @@ impl Engine {
                 }
             };
             if let Err(error) = changed {
-                return TAKEN + u64::from(error.raw_os_error().unsigned_abs());
+                return refusal(error);
             }
         }
         TAKEN
@@ -730,6 +728,11 @@ impl Engine {
             error,
         })
     }
+}
+
+/// The answer to a request that fails, as the kernel would refuse it.
+fn refusal(error: Errno) -> u64 {
+    TAKEN + u64::from(error.raw_os_error().unsigned_abs())
 }
 
 /// Decides whether a mapping can be managed, by what the program has asked for and by what is known

@@ -42,8 +42,7 @@ pub(crate) fn is_wanted(bytes: usize, rights: c_int, flags: c_int, file: RawFd) 
     }
     let is_asked = match PROCESS.files.wanted() {
         Wanted::Nothing => false,
-        // A program that has its pages there at once wants the file as it is now.
-        Wanted::Copies => flags & libc::MAP_POPULATE == 0 && is_copy(bytes, kind_of(rights, flags)),
+        Wanted::Copies => is_copy(bytes, kind_of(rights, flags)),
         Wanted::All => true,
     };
     is_asked && is_usual && flags & special == 0 && file >= 0 && is_followed()
@@ -55,9 +54,10 @@ fn kind_of(rights: c_int, flags: c_int) -> u32 {
         libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE => SHARED,
         _ => 0,
     };
-    let placed = match flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) {
-        0 => 0,
-        _ => PLACED,
+    let is_fixed = flags & (libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE) != 0;
+    let placed = match is_fixed && flags & libc::MAP_POPULATE == 0 {
+        true => PLACED,
+        false => 0,
     };
     rights as u32 & 0xff | shared | placed
 }
